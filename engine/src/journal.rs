@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::{Compaction, ModelCall, RequestPrint};
-use ropewalk_store::{ChangeSet, CommitError, Store};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 use serde_json::Value;
 
 use crate::error::EngineError;
@@ -30,6 +30,17 @@ pub(crate) struct CallDetails<'a> {
     pub(crate) compaction: Option<Compaction>,
     /// What was asked.
     pub(crate) print: RequestPrint,
+}
+
+/// Whether a conversation went on after a reply, when it was held before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WentOn {
+    /// Nothing is known that came after it.
+    No,
+    /// It did, in this store.
+    Here,
+    /// It did, in the store that is done again.
+    InThePast,
 }
 
 /// An answer that is known.
@@ -64,6 +75,18 @@ impl<'a> Journal<'a> {
     /// Returns what was answered at `turn`.
     pub(crate) async fn replay(&self, turn: u32) -> Result<Option<JournalEntry>, EngineError> {
         self.known(self.key(turn)).await
+    }
+
+    /// Says where a reply is known that came after that of `turn`.
+    pub(crate) async fn went_on(&self, turn: u32) -> Result<WentOn, ReadError> {
+        let key = self.key(turn + 1);
+        if self.store.get::<ModelCall>(&key).await?.is_some() {
+            return Ok(WentOn::Here);
+        }
+        Ok(match self.past {
+            Some(past) if past.get::<ModelCall>(&key).await?.is_some() => WentOn::InThePast,
+            _ => WentOn::No,
+        })
     }
 
     /// Returns the summary that was made before the call of `turn`.

@@ -38,6 +38,7 @@ pub use engine::{Engine, RecalledJob, Session};
 pub use error::EngineError;
 pub use event::{JobEvent, Observer, SilentObserver};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
+pub use journal::WentOn;
 pub use mode::AgentMode;
 pub use policy::{Approval, ApprovalRequest, Approver, AskedBy, Policy};
 pub use steering::{NoSteering, Steering};

@@ -447,15 +447,25 @@ impl Task {
         lines.any(|line| line.id.as_ref() == Some(requirement))
     }
 
-    /// Returns how many words no model was told yet.
-    pub fn unheard(&self) -> usize {
+    /// Returns the words that a model has taken into a reply, or into the first message of its conversation.
+    pub fn told(&self) -> &[String] {
         let heard = usize::try_from(self.heard).unwrap_or(usize::MAX);
-        self.guidance.len().saturating_sub(heard)
+        self.guidance.get(..heard).unwrap_or(&self.guidance)
     }
 
-    /// Takes all words for told.
-    pub fn hear(&mut self) {
-        self.heard = u32::try_from(self.guidance.len()).unwrap_or(u32::MAX);
+    /// Returns how many words no model has taken into a reply yet.
+    pub fn unheard(&self) -> usize {
+        self.guidance.len() - self.told().len()
+    }
+
+    /// Returns whether its model has to hear something before the task can be complete. A task that only verifies has none.
+    pub fn has_to_hear(&self) -> bool {
+        self.block.action != Action::Verify && self.unheard() > 0
+    }
+
+    /// Takes the first `words` for told.
+    pub fn hear(&mut self, words: u32) {
+        self.heard = self.heard.max(words);
     }
 
     /// Returns the task of a build that nothing has happened to yet; `number` counts from 1.

@@ -231,6 +231,8 @@ struct Round {
     refused: Vec<RefusedTry>,
     /// Whether it was cut off in a try that was sent back: that one is begun already, and goes on.
     goes_on: bool,
+    /// Whether somebody began it before.
+    resumes: bool,
 }
 
 /// Finds the conversation that an attempt goes on with: a new one where the last came to an end of its own.
@@ -260,6 +262,7 @@ async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
         number,
         refused: refused_in(number).collect(),
         goes_on: last.is_some_and(|one| !one.tries.is_empty()),
+        resumes: last.is_some(),
     })
 }
 
@@ -299,6 +302,7 @@ async fn claim(
     let input = Input::Claim {
         attempt: attempt.id,
         goes_on: round.goes_on,
+        resumes: round.resumes,
     };
     let claimed = Scene::new(shared, context, build)
         .task(&mut changes, task, input)

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use ropewalk_llm::{ModelError, ModelRequest, Reply, ToolChoice, print};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::model_call::Compaction;
+use ropewalk_store::ReadError;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -21,7 +22,7 @@ use super::tool_call::CallingReply;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
-use crate::journal::{CallDetails, Journal, JournalEntry};
+use crate::journal::{CallDetails, Journal, JournalEntry, WentOn};
 use crate::steering::{NoSteering, Steering};
 use crate::submission::{Intake, Submission};
 use crate::traced;
@@ -82,6 +83,11 @@ impl<'a> Session<'a> {
     /// Returns when the newest reply came, the same for whoever hears it from the journal; none before the first.
     pub const fn heard_at(&self) -> Option<DateTime<Utc>> {
         self.heard_at
+    }
+
+    /// Says whether the conversation went on after the newest reply when the job ran before.
+    pub async fn went_on(&self) -> Result<WentOn, ReadError> {
+        self.journal.went_on(self.turn).await
     }
 
     /// Goes on until there is a result. A job whose key was run before gets the same replies again, as far as they go.

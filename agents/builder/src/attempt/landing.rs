@@ -52,6 +52,9 @@ pub(crate) async fn land(
         if !rows.build.lets_land() {
             return Ok(Some(lost(&format!("the build is {}", rows.build.state))));
         }
+        if rows.task.has_to_hear() {
+            return Ok(Some(lost("a person spoke about it before it landed")));
+        }
         let Some(head) = rows.build.head.clone() else {
             return Ok(Some(lost("the build has no head")));
         };

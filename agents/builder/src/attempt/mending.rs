@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use ropewalk_engine::{AgentMode, EngineError, JobEvent, Observer, Session, Workbench, tools_of};
+use ropewalk_engine::{
+    AgentMode, EngineError, JobEvent, Observer, Session, WentOn, Workbench, tools_of,
+};
 use ropewalk_runtime::{in_hand, traces};
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
@@ -23,6 +25,10 @@ use super::{Ending, GATE_STEP, PassedCandidate, WorkOutcome, advance, ending_of,
 use super::{gating, lessons};
 use crate::error::BuilderError;
 use crate::machine::task::Phase;
+
+/// What the call that handed something in comes back with where a person spoke meanwhile.
+const SPOKE: &str = "Not taken yet: a person spoke about this task meanwhile. Take their words in, which go before the text \
+                     of the task, and call again.";
 
 /// Asks the model, shows what it hands in to the gate, and tells it what failed, as the result of the call that
 /// handed it in.
@@ -50,6 +56,10 @@ pub(super) async fn work_on(
         if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
             return Ok(WorkOutcome::Ended(ending));
         }
+        if let Some(words) = unheard(work, &session, &hearing).await? {
+            session.send_back(&ending::told_with(SPOKE, &words));
+            continue;
+        }
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
         report.granted = beyond(&claim.task, &allowed);
         let when = session.heard_at().unwrap_or_else(|| work.context.now());
@@ -59,7 +69,17 @@ pub(super) async fn work_on(
             return Ok(WorkOutcome::Ended(Ending::Failed(Box::new(fault))));
         }
         match judge(work, session.turn(), &commit, allowed, report).await? {
-            GateVerdict::Passed(passed) => return Ok(WorkOutcome::Passed(passed)),
+            GateVerdict::Passed(passed) => {
+                let words = hearing.said_meanwhile().await?;
+                // Where somebody spoke when it was built, what is built again goes on as it did then.
+                if words.is_empty() && session.went_on().await? != WentOn::InThePast {
+                    return Ok(WorkOutcome::Passed(passed));
+                }
+                if !advance(work, Phase::Working, AttemptState::Working, report).await? {
+                    return Ok(WorkOutcome::Ended(taken_away()));
+                }
+                session.send_back(&ending::told_with(SPOKE, &words));
+            }
             GateVerdict::Refused { told, guidance } => {
                 let new = hearing.new_of(&guidance);
                 session.send_back(&ending::told_with(&told, &new));
@@ -67,6 +87,26 @@ pub(super) async fn work_on(
             GateVerdict::Ended(ending) => return Ok(WorkOutcome::Ended(ending)),
         }
     }
+}
+
+/// Returns what was said while the model handed its work in, which it takes in first; none where nothing was.
+///
+/// A conversation that is taken up again comes by each place where that happened before, and goes on as it did then. What no reply
+/// is known to have taken in is told after the last of them.
+async fn unheard(
+    work: &Work<'_>,
+    session: &Session<'_>,
+    hearing: &TaskSteering,
+) -> Result<Option<Vec<String>>, BuilderError> {
+    let turn = session.turn();
+    if work.claim.refused.iter().any(|one| one.turn == turn) {
+        return Ok(None);
+    }
+    if session.went_on().await? == WentOn::Here {
+        return Ok(Some(Vec::new()));
+    }
+    let words = hearing.said_meanwhile().await?;
+    Ok((!words.is_empty()).then_some(words))
 }
 
 /// Returns what an attempt holds beside the files of its task.

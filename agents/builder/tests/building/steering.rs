@@ -5,6 +5,7 @@ mod consent;
 mod control;
 mod giving_up;
 mod halting;
+mod hearing;
 mod meanwhile;
 mod milestones;
 mod people;

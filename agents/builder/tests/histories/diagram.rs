@@ -124,6 +124,7 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
             Input::Claim {
                 attempt,
                 goes_on: false,
+                resumes: false,
             },
         ),
         ("others have its files", obstruct),

@@ -13,7 +13,7 @@ use ropewalk_engine::BudgetOverrun;
 use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason, StopCause};
-use ropewalk_schemas::task::{KeptWork, TaskState};
+use ropewalk_schemas::task::{KeptWork, Task, TaskState};
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, ComponentName, QuestionId, RepoPath};
 
@@ -134,12 +134,22 @@ fn claim(world: &mut World, chance: &mut StdRng) -> String {
             Input::Claim {
                 attempt,
                 goes_on: false,
+                resumes: chance.random(),
             },
         )
         .unwrap();
     world.attempts.insert(attempt, place);
     world.running.insert(attempt);
     format!("`{first}` is claimed")
+}
+
+/// What an attempt does whose work the gate has taken: nothing lands before its model has heard what was said.
+fn land(task: &Task) -> Input {
+    if task.has_to_hear() {
+        let words = u32::try_from(task.guidance.len()).unwrap();
+        return Input::Hear { words };
+    }
+    Input::Land { commit: commit() }
 }
 
 fn move_attempt(world: &mut World, chance: &mut StdRng) -> String {
@@ -159,7 +169,7 @@ fn move_attempt(world: &mut World, chance: &mut StdRng) -> String {
         (0..=6, Phase::Working) => Input::Reach(Phase::Validating),
         (0..=6, Phase::Validating) => Input::Reach(Phase::Landing),
         (0..=6, Phase::Landing) if world.build.state == BuildState::Running => {
-            Input::Land { commit: commit() }
+            land(&world.tasks[place])
         }
         (7, _) => exhaust(world, chance, place),
         (8, Phase::Working) if chance.random_bool(0.3) => {
@@ -498,7 +508,7 @@ pub(crate) fn to_the_end(world: &mut World) -> Result<(), String> {
             if let State::Running { attempt, phase } = world.state(place) {
                 let input = match phase.next() {
                     Some(next) => Input::Reach(next),
-                    None => Input::Land { commit: commit() },
+                    None => land(&world.tasks[place]),
                 };
                 world.task(place, input).unwrap();
                 if world.tasks[place].attempt.is_none() {

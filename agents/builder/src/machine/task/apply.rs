@@ -66,7 +66,7 @@ pub fn apply(
         | Input::Leave { .. }
         | Input::Assign(_)
         | Input::Advise(_)
-        | Input::Hear
+        | Input::Hear { .. }
         | Input::Ask(_) => transition.people(input),
     }?;
     Ok((transition.task, transition.effects))

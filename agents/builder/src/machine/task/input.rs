@@ -37,6 +37,8 @@ pub enum Input {
         attempt: AttemptId,
         /// Whether it goes on with a try that was cut off after it was sent back, and counted then.
         goes_on: bool,
+        /// Whether it takes up a conversation again, whose replies so far know only what was told then.
+        resumes: bool,
     },
     /// Others have its files.
     Obstruct {
@@ -166,8 +168,11 @@ pub enum Input {
     Assign(ComponentName),
     /// The next attempt is told something.
     Advise(String),
-    /// Its model was told all that was said.
-    Hear,
+    /// Its model was told so much of what was said, and has replied since.
+    Hear {
+        /// How many words, from the first.
+        words: u32,
+    },
     /// A question about it is open.
     Ask(QuestionId),
 }
@@ -224,7 +229,7 @@ impl Input {
             Self::LayDown => "be laid down",
             Self::Assign(_) => "be assigned",
             Self::Advise(_) => "be advised",
-            Self::Hear => "be told",
+            Self::Hear { .. } => "be told",
             Self::Ask(_) => "hold a question",
         }
     }

@@ -4,10 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ropewalk_orchestrator::questions::{self, AnswerError};
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::payload::{QuestionAnswered, TaskRetry};
 use ropewalk_schemas::question::{Content, FileChange, Question, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ContentHash, Payload, Subject};
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, task, writes};
@@ -93,6 +95,14 @@ async fn a_yes_lands_the_work_that_was_shown_and_no_model_runs() {
     );
     assert_eq!(task(&tasks, "T-1").attempts, 2);
     assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    let learned = open.services.store.list::<KnowledgeItem>(Query::new());
+    let learned: Vec<String> = learned
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|one| one.record.content)
+        .collect();
+    assert_eq!(learned, [""; 0], "what was allowed was no mistake");
     // What is stored names the content, the person, the channel and the time.
     let stored = open.questions("protected_files").await.remove(0);
     let answer = stored.answer.clone().unwrap();

@@ -19,10 +19,15 @@ impl Transition {
     /// Applies what a loop says about its attempt.
     pub(super) fn attempt(&mut self, input: Input) -> Arm {
         let (attempt, phase) = match (&self.from, &input) {
-            (State::Ready { not_before }, Input::Claim { attempt, goes_on })
-                if not_before.is_none_or(|due| due <= self.now) =>
-            {
-                self.claim(*attempt, *goes_on);
+            (
+                State::Ready { not_before },
+                Input::Claim {
+                    attempt,
+                    goes_on,
+                    resumes,
+                },
+            ) if not_before.is_none_or(|due| due <= self.now) => {
+                self.claim(*attempt, *goes_on, *resumes);
                 return Ok(());
             }
             (State::Running { attempt, phase }, _) => (*attempt, *phase),
@@ -39,7 +44,11 @@ impl Transition {
                 self.task.reason = None;
                 self.effects.push(Effect::StopWaiting);
             }
-            Input::Reach(next) if Some(next) == phase.next() => {
+            // Back as well, where a person spoke while the gate ran.
+            Input::Reach(next)
+                if Some(next) == phase.next()
+                    || (phase, next) == (Phase::Validating, Phase::Working) =>
+            {
                 let phase = next;
                 self.go(State::Running { attempt, phase }, None);
                 self.moved();
@@ -47,13 +56,8 @@ impl Transition {
             Input::SendBack(failure) if phase == Phase::Validating => {
                 self.send_back(attempt, failure);
             }
-            Input::Land { commit } if phase == Phase::Landing => {
-                let at = self.now;
-                self.go(State::Complete { commit, at }, None);
-                self.moved();
-                self.task.resume_from = None;
-                self.task.regate = None;
-                self.end_attempt(attempt, AttemptState::Landed, None);
+            Input::Land { commit } if phase == Phase::Landing && !self.task.has_to_hear() => {
+                self.land(attempt, commit);
             }
             Input::Fail(failed) => self.fail(attempt, *failed),
             Input::CutOff {
@@ -95,7 +99,7 @@ impl Transition {
         Ok(())
     }
 
-    fn claim(&mut self, attempt: AttemptId, goes_on: bool) {
+    fn claim(&mut self, attempt: AttemptId, goes_on: bool, resumes: bool) {
         let phase = Phase::Claimed;
         self.go(State::Running { attempt, phase }, None);
         self.moved();
@@ -103,10 +107,27 @@ impl Transition {
         let task = &mut self.task;
         task.attempts += u32::from(!goes_on);
         task.claimed_at = Some(self.now);
-        // Its first message tells all of it.
-        task.hear();
+        if task.has_to_hear() {
+            // The gate alone takes no words in: whoever goes on from what was kept does.
+            if let Some(kept) = task.regate.take() {
+                task.resume_from = Some(kept.candidate);
+            }
+        }
+        if !resumes {
+            // Its first message tells all of it.
+            task.hear(u32::try_from(task.guidance.len()).unwrap_or(u32::MAX));
+        }
         task.waits_since = None;
         task.assigned_to = None;
+    }
+
+    fn land(&mut self, attempt: AttemptId, commit: Option<CommitId>) {
+        let at = self.now;
+        self.go(State::Complete { commit, at }, None);
+        self.moved();
+        self.task.resume_from = None;
+        self.task.regate = None;
+        self.end_attempt(attempt, AttemptState::Landed, None);
     }
 
     /// The agent goes on in its tree and its conversation, with the locks in hand: another try of the same attempt.

@@ -39,6 +39,8 @@ impl Transition {
             ) => {
                 self.ready("ready; the change was allowed");
                 self.task.regate = shown;
+                // What is allowed was no mistake: nobody is told of it as one, and nothing is learned from it.
+                self.task.failures.pop();
             }
             (
                 State::Waiting {
@@ -79,7 +81,7 @@ impl Transition {
                 illegal::advise(&self.task)?;
                 self.advise(&advice);
             }
-            (State::Running { .. }, Input::Hear) => self.task.hear(),
+            (State::Running { .. }, Input::Hear { words }) => self.task.hear(words),
             (_, Input::Ask(asked)) => return self.asked(asked),
             (_, input) => return self.refuse(&input),
         }

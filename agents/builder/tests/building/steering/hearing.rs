@@ -1,0 +1,219 @@
+//! What a person says to a task is heard by its model before anything lands, whenever it comes (V39).
+
+use std::path::Path;
+use std::time::Duration;
+
+use ropewalk_desk::builds;
+use ropewalk_desk::people::Person;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{SpecId, UserSlug};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, OpenHouse, task};
+
+/// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
+/// conversation holds that.
+fn replies(told: Option<&str>, delay: u64, calls: &[(&str, Value)]) -> String {
+    let told = told.map_or_else(String::new, |text| format!("  contains: {}\n", json!(text)));
+    let tools: Vec<Value> = calls
+        .iter()
+        .map(|(name, input)| json!({ "name": name, "input": input }))
+        .collect();
+    format!(
+        "- agent: build\n  task: T-1\n  turn: 1\n{told}  reply:\n    delay_ms: {delay}\n    tools: {}\n",
+        json!(tools)
+    )
+}
+
+fn write(text: &str) -> (&'static str, Value) {
+    ("write", json!({ "path": "a.txt", "content": text }))
+}
+
+fn finish() -> (&'static str, Value) {
+    ("finish", json!({ "summary": "Done." }))
+}
+
+/// Says that somebody has come so far, and waits for a sign.
+fn meets(says: &Path, awaits: &Path) -> String {
+    let (says, awaits) = (says.display(), awaits.display());
+    format!("touch {says}; until [ -e {awaits} ]; do sleep 0.02; done")
+}
+
+fn meet(says: &Path, awaits: &Path) -> (&'static str, Value) {
+    ("bash", json!({ "command": meets(says, awaits) }))
+}
+
+/// A task whose check takes any text.
+fn plan(check: &str) -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": check, "expected": "exit 0" },
+    }])
+}
+
+const CHECK: &str = "grep -q . a.txt";
+
+async fn seen(sign: &Path) {
+    while !sign.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Says `words` to the task, and waits until they stand there.
+async fn say(open: &OpenHouse, spec: SpecId, words: &str) -> Build {
+    let (build, _) = open.until(spec, |_, _| true).await;
+    let ada = Person::alone(UserSlug::parse("ada").unwrap());
+    let told = builds::tasks::tell(&open.context, &build, Some("T-1"), &ada, words).await;
+    assert_eq!(told.unwrap().len(), 1);
+    let stands = |tasks: &[Task]| task(tasks, "T-1").guidance == [words];
+    open.until(spec, |_, tasks| stands(tasks)).await;
+    build
+}
+
+/// The work stands as the person wanted it, and what they said was heard once.
+async fn heard_once(house: &House, open: &OpenHouse, spec: SpecId, (file, text): (&str, &str)) {
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let landed = open.git(&["show", &format!("build/habits:{file}")]);
+    assert_eq!(landed, text);
+    let ended = task(&tasks, "T-1");
+    assert_eq!((ended.heard, ended.guidance.len()), (1, 1));
+    assert_eq!((ended.tries, ended.failures.len()), (0, 0), "{ended:?}");
+    let last = house.requests("T-1").pop().unwrap().text();
+    assert_eq!(last.matches("use tabs").count(), 1, "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_while_a_model_hands_its_work_in_is_heard_before_it_lands() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, said) = (place.path().join("begun"), place.path().join("said"));
+    let script = [
+        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
+        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan(CHECK)).await;
+    seen(&begun).await;
+    let build = say(&open, spec, "use tabs").await;
+    std::fs::write(&said, "").unwrap();
+    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(house.requests("T-1").len(), 2);
+    let text = house.requests("T-1")[1].text();
+    assert!(text.contains("Not taken yet: a person spoke"), "{text}");
+    assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_while_the_gate_runs_is_heard_before_it_lands() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, said) = (place.path().join("begun"), place.path().join("said"));
+    let script = [
+        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
+        replies(None, 0, &[write("draft\n"), finish()]),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let check = format!("{CHECK} && {{ {}; }}", meets(&begun, &said));
+    let spec = open.approve(plan(&check)).await;
+    seen(&begun).await;
+    let build = say(&open, spec, "use tabs").await;
+    std::fs::write(&said, "").unwrap();
+    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(house.requests("T-1").len(), 2);
+    assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, said) = (place.path().join("begun"), place.path().join("said"));
+    let script = [
+        replies(Some("use tabs"), 2_000, &[write("tabs\n"), finish()]),
+        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan(CHECK)).await;
+    seen(&begun).await;
+    say(&open, spec, "use tabs").await;
+    std::fs::write(&said, "").unwrap();
+    while house.requests("T-1").len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    open.crash().await;
+    let open = house.open().await;
+    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(house.requests("T-1").len(), 3, "the first reply is known");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_after_that_answer_does_not_land_what_came_before_it() {
+    let place = tempfile::tempdir().unwrap();
+    let sign = |name: &str| place.path().join(name);
+    let (begun, said, half, go) = (sign("begun"), sign("said"), sign("half"), sign("go"));
+    let script = [
+        replies(
+            Some("use tabs"),
+            0,
+            &[meet(&half, &go), write("tabs\n"), finish()],
+        ),
+        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan(CHECK)).await;
+    seen(&begun).await;
+    say(&open, spec, "use tabs").await;
+    std::fs::write(&said, "").unwrap();
+    seen(&half).await;
+    open.crash().await;
+    std::fs::write(&go, "").unwrap();
+    let open = house.open().await;
+    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
+    // Both replies are known; that the second took the words in is not, so that it is told them again.
+    assert_eq!(house.requests("T-1").len(), 3);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_allow_lands() {
+    let file = "tests/check.sh";
+    let read = || ("read", json!({ "path": file }));
+    let write = |text: &str| ("write", json!({ "path": file, "content": text }));
+    let weak = "echo 'ok 1 - works'; echo '1..1'\n";
+    let tabs = format!("# tabs\n{weak}");
+    let script = [
+        replies(Some("use tabs"), 0, &[read(), write(&tabs), finish()]),
+        replies(None, 0, &[read(), write(weak), finish()]),
+    ];
+    let strict = format!("grep -q good product.txt && {weak}");
+    let files = [(file, strict.as_str()), ("product.txt", "bad\n")];
+    let house = House::new(&script.concat()).with_files(&files);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": file,
+        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+    }]);
+    let spec = open.approve(plan).await;
+    let waits = |tasks: &[Task]| task(tasks, "T-1").state == TaskState::Waiting;
+    open.until(spec, |_, tasks| waits(tasks)).await;
+    say(&open, spec, "use tabs").await;
+    open.answer("T-1", "allow").await;
+    // The words made other content of it, which is asked about anew.
+    let pending = |one: &Question| one.state == QuestionState::Pending;
+    while !{
+        let asked = open.questions("protected_files").await;
+        asked.len() == 2 && asked.iter().any(pending)
+    } {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    open.answer("T-1", "allow").await;
+    heard_once(&house, &open, spec, (file, tabs.trim_end())).await;
+    open.close().await;
+}
