@@ -24,6 +24,7 @@ mod clocks;
 mod deaths;
 mod disks;
 mod events;
+mod halting;
 mod phones;
 mod processes;
 mod seams;

@@ -20,7 +20,7 @@ use crate::running::{RunningProgram, start, stop, until_ready};
 const TOKEN: &str = "123456:TEST-of-pat";
 const VARIABLE: &str = "TOKEN_OF_THE_BOT";
 /// The user of the person, and the chat.
-const PAT: i64 = 1;
+pub(crate) const PAT: i64 = 1;
 
 /// A project with a bot, and the phone of the one person.
 pub(crate) struct Phone {
@@ -63,21 +63,50 @@ impl Phone {
         Ok(())
     }
 
-    fn message(text: &str) -> Value {
+    fn message(user: i64, text: &str) -> Value {
         json!({ "message_id": 9000, "date": 1_795_294_145, "text": text,
-            "from": { "id": PAT, "first_name": "Pat", "is_bot": false },
-            "chat": { "id": PAT, "type": "private", "first_name": "Pat" } })
+            "from": { "id": user, "first_name": "Pat", "is_bot": false },
+            "chat": { "id": user, "type": "private", "first_name": "Pat" } })
     }
 
     pub(crate) async fn write(&self, text: &str) -> anyhow::Result<()> {
-        self.update(json!({ "message": Self::message(text) })).await
+        self.write_as(PAT, text).await
+    }
+
+    /// Writes as another user, in a chat of theirs.
+    pub(crate) async fn write_as(&self, user: i64, text: &str) -> anyhow::Result<()> {
+        let message = Self::message(user, text);
+        self.update(json!({ "message": message })).await
+    }
+
+    /// Lets Telegram answer nobody from now on.
+    pub(crate) async fn go_away(&self) -> anyhow::Result<()> {
+        self.be("away").await
+    }
+
+    /// Lets it answer again.
+    pub(crate) async fn come_back(&self) -> anyhow::Result<()> {
+        self.be("none").await
+    }
+
+    async fn be(&self, mode: &str) -> anyhow::Result<()> {
+        let url = format!("{}__fault", self.server.url());
+        let fault = client(ClientOptions::default())?.post(url);
+        let fault = fault.json(&json!({ "mode": mode }));
+        fault.send().await?.error_for_status()?;
+        Ok(())
+    }
+
+    /// Returns how many requests met a fault.
+    pub(crate) async fn faults(&self) -> anyhow::Result<u64> {
+        self.told().await?["faults"].as_u64().context("no faults")
     }
 
     /// Presses the button of a message whose label is `label`.
     pub(crate) async fn press(&self, sent: &Value, label: &str) -> anyhow::Result<()> {
         let data = buttons(sent).into_iter().find(|(name, _)| name == label);
         let (_, data) = data.with_context(|| format!("no `{label}` in {sent}"))?;
-        let mut bears = Self::message("?");
+        let mut bears = Self::message(PAT, "?");
         bears["message_id"] = sent["result"]["message_id"].clone();
         let press = json!({ "id": label, "from": bears["from"], "chat_instance": "77", "data": data, "message": bears });
         self.update(json!({ "callback_query": press })).await
@@ -102,7 +131,7 @@ impl Phone {
         self.told().await?["offset"].as_i64().context("no offset")
     }
 
-    async fn sent(&self, part: &str) -> anyhow::Result<Vec<Value>> {
+    pub(crate) async fn sent(&self, part: &str) -> anyhow::Result<Vec<Value>> {
         let sent = self.did("sendmessage").await?.into_iter();
         Ok(sent.filter(|one| text_of(one).contains(part)).collect())
     }

@@ -14,15 +14,24 @@ use crate::running::{start, stop, until_ready};
 use crate::trial::{UNTIL_FAULT, may_mount};
 
 /// A person who is logged in over HTTP.
-struct Browser {
+pub(crate) struct Browser {
     origin: String,
     cookie: String,
     csrf: String,
 }
 
+/// What a request bears.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SentBody<'a> {
+    /// What a program says.
+    Json(&'a Value),
+    /// A form without fields, with the proof of the login.
+    Form,
+}
+
 impl Browser {
     /// Opens the link that `up` shows; one that an earlier `up` showed lets nobody in any more.
-    async fn open(phone: &Phone) -> anyhow::Result<Self> {
+    pub(crate) async fn open(phone: &Phone) -> anyhow::Result<Self> {
         let (began, mut tried) = (Instant::now(), None);
         loop {
             let said = phone.project.said();
@@ -53,13 +62,39 @@ impl Browser {
         })
     }
 
-    async fn read(&self, path: &str) -> anyhow::Result<(u16, Value)> {
+    pub(crate) async fn read(&self, path: &str) -> anyhow::Result<(u16, Value)> {
         let url = format!("{}{path}", self.origin);
         let asked = client(ClientOptions::default())?
             .get(url)
             .header("Cookie", &self.cookie);
         let answer = asked.send().await?;
         Ok((answer.status().as_u16(), answer.json().await?))
+    }
+
+    /// Sends a request of a program, or with the cookie one of a page; returns its status and what is answered.
+    pub(crate) async fn send(
+        &self,
+        (method, path): (&str, &str),
+        token: Option<&str>,
+        body: SentBody<'_>,
+    ) -> anyhow::Result<(u16, String)> {
+        let url = format!("{}{path}", self.origin);
+        let mut asked = client(ClientOptions::default())?.request(method.parse()?, url);
+        asked = match token {
+            Some(token) => asked.bearer_auth(token),
+            None => asked.header("Cookie", &self.cookie),
+        };
+        asked = match body {
+            SentBody::Json(body) => asked.json(body),
+            SentBody::Form => {
+                let form = "application/x-www-form-urlencoded";
+                let asked = asked.header("Content-Type", form);
+                let asked = asked.header("Accept", "text/html");
+                asked.body(format!("csrf={}", self.csrf))
+            }
+        };
+        let answer = asked.send().await?;
+        Ok((answer.status().as_u16(), answer.text().await?))
     }
 
     async fn begin(&self, text: &str) -> anyhow::Result<(u16, Value)> {
