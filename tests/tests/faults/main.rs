@@ -32,3 +32,4 @@ mod storage;
 mod surfaces;
 mod takeover;
 mod team;
+mod telling;

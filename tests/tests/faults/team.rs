@@ -46,9 +46,9 @@ const DOWN_SECONDS: u64 = 30;
 const CHECK_SECONDS: u64 = 5;
 
 /// An approved project whose truth lies on a server.
-struct Team {
-    project: Project,
-    store: Store,
+pub(crate) struct Team {
+    pub(crate) project: Project,
+    pub(crate) store: Store,
     // Ended after everything that uses them.
     postgres: PostgresServer,
     _nats: NatsServer,
@@ -56,7 +56,7 @@ struct Team {
 
 impl Team {
     /// Makes the project; `change` sees each rule of its scripted model first.
-    async fn new(change: impl Fn(&Path, &mut Value)) -> anyhow::Result<Self> {
+    pub(crate) async fn new(change: impl Fn(&Path, &mut Value)) -> anyhow::Result<Self> {
         let (postgres, nats) = (PostgresServer::start()?, NatsServer::start()?);
         let mut project = Project::new()?;
         let settings = [
@@ -96,7 +96,11 @@ impl Team {
     }
 
     /// Starts a process and waits until the component `first` of it shows signs of life.
-    async fn start(&self, arguments: &[&str], first: &str) -> anyhow::Result<RunningProgram> {
+    pub(crate) async fn start(
+        &self,
+        arguments: &[&str],
+        first: &str,
+    ) -> anyhow::Result<RunningProgram> {
         let mut process = start(&self.project.runner, arguments)?;
         self.until(first, async || {
             ensure!(process.0.try_wait()?.is_none(), "{arguments:?} ended");
@@ -110,7 +114,7 @@ impl Team {
     }
 
     /// Looks until `look` finds something.
-    async fn until<T>(
+    pub(crate) async fn until<T>(
         &self,
         what: &str,
         mut look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
@@ -126,7 +130,7 @@ impl Team {
         }
     }
 
-    async fn events(&self, event_type: &str) -> anyhow::Result<Vec<StoredEvent>> {
+    pub(crate) async fn events(&self, event_type: &str) -> anyhow::Result<Vec<StoredEvent>> {
         let filter = EventFilter {
             limit: Some(100_000),
             ..EventFilter::default()
@@ -136,7 +140,7 @@ impl Team {
         Ok(events)
     }
 
-    async fn until_events(
+    pub(crate) async fn until_events(
         &self,
         event_type: &str,
         count: usize,
