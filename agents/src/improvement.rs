@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule, timers};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
 
@@ -59,6 +59,7 @@ pub struct ImprovementOptions {
 #[derive(Debug)]
 pub struct Improvement {
     role: ComponentName,
+    patterns: Vec<EventPattern>,
     options: ImprovementOptions,
 }
 
@@ -67,6 +68,7 @@ impl Improvement {
     pub fn new(options: ImprovementOptions) -> Result<Self, InvalidId> {
         Ok(Self {
             role: ComponentName::parse("improvement")?,
+            patterns: timers::patterns(TAKES.iter().copied(), "improvement")?,
             options,
         })
     }
@@ -77,7 +79,7 @@ impl Agent for Improvement {
     fn profile(&self) -> Profile {
         Profile {
             role: self.role.clone(),
-            patterns: TAKES.iter().map(|name| EventPattern::of(name)).collect(),
+            patterns: self.patterns.clone(),
             in_flight: IN_FLIGHT,
             schedules: vec![Schedule {
                 name: WEEKLY.to_owned(),

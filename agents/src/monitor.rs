@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use ropewalk_config::settings::{MonitorSettings, StuckMinutes};
-use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule, timers};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 
@@ -23,6 +23,8 @@ use decide::ListeningPeriod;
 pub const TICK: &str = "monitor.tick";
 /// The schedule on which components are looked at.
 pub const HEALTH: &str = "monitor.health";
+/// The events that the agent takes.
+const TAKES: [&str; 1] = ["schedule.due"];
 
 /// What the monitor keeps to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl From<&MonitorSettings> for MonitorOptions {
 #[derive(Debug)]
 pub struct Monitor {
     role: ComponentName,
+    patterns: Vec<EventPattern>,
     options: MonitorOptions,
     listening: Mutex<Option<ListeningPeriod>>,
 }
@@ -62,6 +65,7 @@ impl Monitor {
     pub fn new(options: MonitorOptions) -> Result<Self, InvalidId> {
         Ok(Self {
             role: ComponentName::parse("monitor")?,
+            patterns: timers::patterns(TAKES, "monitor")?,
             options,
             listening: Mutex::default(),
         })
@@ -88,7 +92,7 @@ impl Agent for Monitor {
         };
         Profile {
             role: self.role.clone(),
-            patterns: vec![EventPattern::of("schedule.due")],
+            patterns: self.patterns.clone(),
             in_flight: 1,
             schedules: vec![
                 schedule(TICK, self.options.interval.clone()),

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use ropewalk_config::QuestionTemplates;
 use ropewalk_config::settings::{MonitorSettings, PmSettings};
 use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, timers};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
 
@@ -73,6 +73,7 @@ impl PmOptions {
 #[derive(Debug)]
 pub struct Pm {
     role: ComponentName,
+    patterns: Vec<EventPattern>,
     options: PmOptions,
 }
 
@@ -81,6 +82,7 @@ impl Pm {
     pub fn new(options: PmOptions) -> Result<Self, InvalidId> {
         Ok(Self {
             role: ComponentName::parse("pm")?,
+            patterns: timers::patterns(TAKES.iter().copied(), "pm")?,
             options,
         })
     }
@@ -91,7 +93,7 @@ impl Agent for Pm {
     fn profile(&self) -> Profile {
         Profile {
             role: self.role.clone(),
-            patterns: TAKES.iter().map(|name| EventPattern::of(name)).collect(),
+            patterns: self.patterns.clone(),
             in_flight: IN_FLIGHT,
             schedules: Vec::new(),
         }

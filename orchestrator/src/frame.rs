@@ -18,6 +18,7 @@ use crate::parts;
 use crate::router::{self, RoutingError};
 use crate::runner;
 use crate::schedule::{self, LayDownError};
+use crate::timers;
 
 /// How long one delivery is handled before others are.
 const ALONE_FOR: Duration = Duration::from_mins(1);
@@ -110,7 +111,7 @@ impl Frame {
             notes.1.cancelled().await;
             notes.0.stop();
         });
-        let timekeeper = Context::new(services, ComponentName::parse("schedule")?);
+        let timekeeper = Context::new(services, ComponentName::parse(timers::TIMEKEEPER)?);
         supervisor.spawn("schedule", schedule::run(timekeeper, stop.clone()));
         if suspects.alone().is_empty() {
             consume(services, consumers, supervisor);

@@ -4,7 +4,8 @@
 //! takes a delivery, shows it to the subscriber, and commits what comes back together with the delivery.
 //!
 //! To add an agent: implement [`Agent`] in the `agents` crate, name its event patterns in its [`Profile`], and
-//! hand it to [`Frame::start`] in the binary. To add a timer: [`timers::set`] it and take `schedule.due` by name.
+//! hand it to [`Frame::start`] in the binary. To add a timer: [`timers::set`] it and take
+//! `schedule.due` of its family by [`timers::patterns`].
 
 pub mod agent;
 pub mod context;

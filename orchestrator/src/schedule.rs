@@ -14,7 +14,7 @@ use tracing::warn;
 
 use crate::agent::Schedule;
 use crate::context::Context;
-use crate::timers::id_of;
+use crate::timers::{self, id_of};
 
 /// The longest time between two looks at the timers: other processes set timers too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -168,14 +168,16 @@ fn firing(timer: &Versioned<Timer>, now: DateTime<Utc>, context: &Context) -> Ch
     let claim = context.for_claim(timer.correlation_id, ropewalk_schemas::Priority::DEFAULT);
     let subject = Subject::parse(&format!("timer/{}", timer.id))
         .unwrap_or_else(|_| Subject::component(context.source()));
-    changes.emit(claim.event(
+    let mut event = claim.event(
         subject,
         Payload::ScheduleDue(ScheduleDue {
             timer_id: timer.id,
             name: timer.name.clone(),
             target: timer.target.clone(),
         }),
-    ));
+    );
+    event.source = timers::source(&timer.name).unwrap_or(event.source);
+    changes.emit(event);
     changes
 }
 

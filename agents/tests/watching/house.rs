@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_config::QuestionTemplates;
-use ropewalk_orchestrator::{Agent, Context, Services, questions};
+use ropewalk_orchestrator::{Agent, Context, Services, questions, timers};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass};
@@ -14,8 +14,8 @@ use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
-    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, Priority,
-    RepoPath, Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
+    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Event, Payload,
+    Priority, RepoPath, Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Query, Record, Store, task_key};
 use ropewalk_world::Plan;
@@ -97,8 +97,15 @@ impl House {
 
     /// Gives an event to an agent, commits what changes as the frame does, and returns what was emitted.
     pub(crate) async fn give(&self, agent: &dyn Agent, payload: Payload) -> Vec<Payload> {
+        self.hand(agent, self.event(payload)).await
+    }
+
+    fn event(&self, payload: Payload) -> Event {
         let subject = Subject::parse("test/1").unwrap();
-        let event = self.context("test").event(subject, payload);
+        self.context("test").event(subject, payload)
+    }
+
+    async fn hand(&self, agent: &dyn Agent, event: Event) -> Vec<Payload> {
         let role = agent.profile().role;
         assert!(
             agent
@@ -126,7 +133,9 @@ impl House {
             name: name.to_owned(),
             target: target.to_owned(),
         };
-        self.give(agent, Payload::ScheduleDue(due)).await
+        let mut event = self.event(Payload::ScheduleDue(due));
+        event.source = timers::source(name).unwrap();
+        self.hand(agent, event).await
     }
 
     /// Answers the only open question and gives the answer to an agent.

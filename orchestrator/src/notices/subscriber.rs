@@ -41,6 +41,7 @@ pub struct Parts {
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
 pub struct Notifier {
     role: ComponentName,
+    patterns: Vec<EventPattern>,
     sender: ComponentName,
     port: Arc<dyn Port>,
     people: Vec<Listener>,
@@ -55,6 +56,7 @@ impl Notifier {
         let name = parts.port.name();
         Ok(Self {
             role: Self::role(name)?,
+            patterns: timers::patterns(TAKES, "notices")?,
             sender: ComponentName::parse(&format!("notify.{name}.sender"))?,
             port: parts.port,
             people: parts.people,
@@ -315,7 +317,7 @@ impl Agent for Notifier {
     fn profile(&self) -> Profile {
         Profile {
             role: self.role.clone(),
-            patterns: TAKES.map(EventPattern::of).to_vec(),
+            patterns: self.patterns.clone(),
             in_flight: 8,
             schedules: self
                 .rules

@@ -12,10 +12,14 @@ use crate::agent::{Agent, AgentError, Profile};
 use crate::context::Context;
 use crate::timers;
 
+/// The events that it takes.
+const TAKES: [&str; 1] = ["schedule.due"];
+
 /// The subscriber that keeps the time of questions.
 #[derive(Debug)]
 pub struct QuestionService {
     role: ComponentName,
+    patterns: Vec<EventPattern>,
     deadlines: Deadlines,
 }
 
@@ -24,6 +28,7 @@ impl QuestionService {
     pub fn new(deadlines: Deadlines) -> Result<Self, InvalidId> {
         Ok(Self {
             role: ComponentName::parse("questions")?,
+            patterns: timers::patterns(TAKES, "question")?,
             deadlines,
         })
     }
@@ -101,7 +106,7 @@ impl Agent for QuestionService {
     fn profile(&self) -> Profile {
         Profile {
             role: self.role.clone(),
-            patterns: vec![EventPattern::of("schedule.due")],
+            patterns: self.patterns.clone(),
             in_flight: 8,
             schedules: Vec::new(),
         }

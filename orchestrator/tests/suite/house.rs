@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_orchestrator::{
-    Agent, AgentError, Context, Frame, Profile, Schedule, Services, Suspects,
+    Agent, AgentError, Context, Frame, Profile, Schedule, Services, Suspects, timers,
 };
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::timer::Timer;
@@ -161,6 +161,13 @@ impl Recorder {
             reactions: Mutex::default(),
             seen: Arc::default(),
         })
+    }
+
+    /// Returns one that takes what the timers of a family bring.
+    pub(crate) fn of_timers(role: &str, family: &str) -> anyhow::Result<Self> {
+        let mut recorder = Self::new(role, "schedule.due")?;
+        recorder.profile.patterns = timers::patterns(["schedule.due"], family)?;
+        Ok(recorder)
     }
 
     pub(crate) fn on_schedule(mut self, name: &str, cron: &str) -> Self {

@@ -1,12 +1,12 @@
 //! Timers and schedules come due once.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use ropewalk_orchestrator::timers;
+use ropewalk_orchestrator::{Agent, timers};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::Payload;
+use ropewalk_schemas::{ComponentName, Event, Payload};
 use ropewalk_store::ChangeSet;
 
 use crate::house::{House, Recorder, count, noon};
@@ -49,6 +49,79 @@ async fn a_timer_fires_once_also_when_its_time_passed_while_nothing_ran() -> any
         house.pass(Duration::from_mins(2)).await;
         assert_eq!(count(&seen), expected);
         house.close().await?;
+    }
+    Ok(())
+}
+
+/// Lists the names of the timers that are noted.
+fn names(seen: &Mutex<Vec<Event>>) -> Vec<String> {
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = seen.iter().filter_map(|event| match &event.payload {
+        Payload::ScheduleDue(due) => Some(due.name.clone()),
+        _ => None,
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_timer_wakes_those_of_its_family_alone() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let (first, second) = (
+        Recorder::of_timers("notify.one", "notices")?,
+        Recorder::of_timers("notify.two", "notices")?,
+    );
+    let other = Recorder::of_timers("monitor", "monitor")?;
+    let (first_seen, second_seen, other_seen) = (first.seen(), second.seen(), other.seen());
+    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(first), Arc::new(second), Arc::new(other)];
+    let house = House::open(directory.path(), clock, agents).await?;
+    let context = house.context("monitor")?;
+    let mut changes = ChangeSet::new();
+    let names_of_timers = [
+        "monitor.tick",
+        "notices.escalate",
+        "monitor.health",
+        "notices.summary",
+    ];
+    for (name, minutes) in names_of_timers.into_iter().zip(1..) {
+        timers::set(
+            &mut changes,
+            &context,
+            name,
+            "",
+            noon() + TimeDelta::minutes(minutes),
+        );
+    }
+    house.services.store.commit(changes).await?;
+    house
+        .until("the last timer", || async {
+            house.pass(Duration::from_secs(5)).await;
+            let all = [&first_seen, &second_seen, &other_seen];
+            Ok(all.iter().all(|seen| count(seen) >= 2).then_some(()))
+        })
+        .await?;
+    house.settle().await?;
+    for told in [&first_seen, &second_seen] {
+        assert_eq!(names(told), ["notices.escalate", "notices.summary"]);
+    }
+    assert_eq!(names(&other_seen), ["monitor.health", "monitor.tick"]);
+    house.close().await
+}
+
+#[test]
+fn a_timer_that_an_older_program_brought_wakes_everybody_as_before() -> anyhow::Result<()> {
+    let patterns = timers::patterns(["alert.*", "schedule.due"], "notices")?;
+    for (source, is_taken) in [
+        ("schedule.notices", true),
+        ("schedule", true),
+        ("schedule.monitor", false),
+    ] {
+        let from = ComponentName::parse(source)?;
+        let takes = |event: &str| patterns.iter().any(|each| each.matches(event, &from));
+        assert_eq!(takes("schedule.due"), is_taken, "{source}");
+        assert!(takes("alert.deadlock"), "others come from anybody");
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::house::Member;
 const BESIDE: [&str; 3] = ["benches", "tests", "tests/world"];
 
 /// The functions that no production code calls, with what they are there for.
-const AWAITED: [(&str, &str); 7] = [
+const AWAITED: [(&str, &str); 6] = [
     ("all_held", "leases as benchmarks and faults look at them"),
     (
         "arm",
@@ -23,7 +23,6 @@ const AWAITED: [(&str, &str); 7] = [
         "backlog",
         "the bound of an inbox, as tests of it look at it",
     ),
-    ("from_source", "subscribers of one source, V27"),
     ("may_be_promoted", "promotion by consent, V20"),
     ("promote", "promotion by consent, V20"),
     ("seeded", "identifiers of the simulation"),
