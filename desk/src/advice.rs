@@ -1,6 +1,7 @@
 //! What is said of each error of this crate, beside what is wrong: how to mend it.
 
 use ropewalk_schemas::advice::Advice;
+use ropewalk_schemas::build::BuildState;
 
 use crate::alerts::AcknowledgeError;
 use crate::attachments::AttachError;
@@ -171,7 +172,22 @@ impl Advice for SteerError {
             Self::Forbidden(error) => error.next(),
             Self::Continued { next, .. } => Some(format!("build `{next}` goes on with its work")),
             Self::Illegal(refused) => refused.instead.clone(),
-            Self::Abandoned { .. } | Self::State { .. } => None,
+            Self::State { build, state, .. } => match state {
+                BuildState::Paused => {
+                    Some(format!("`ropewalk build resume {build}` lets it go on"))
+                }
+                BuildState::Failed | BuildState::Stopped => {
+                    Some(format!("`ropewalk build resume {build}` takes it up again"))
+                }
+                BuildState::Succeeded => Some(format!(
+                    "`ropewalk build show {build}` shows what came of it"
+                )),
+                BuildState::Queued
+                | BuildState::Priming
+                | BuildState::Running
+                | BuildState::Verifying => None,
+            },
+            Self::Abandoned { .. } => None,
             Self::Commit(error) => error.next(),
         }
     }
@@ -209,7 +225,9 @@ impl Advice for HaltError {
         match self {
             Self::Forbidden(error) => error.next(),
             Self::Already(_) => Some("`ropewalk resume` lets it go on".to_owned()),
-            Self::NotStopped => None,
+            Self::NotStopped => {
+                Some("`ropewalk build resume BUILD` lets one build go on".to_owned())
+            }
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }

@@ -57,6 +57,11 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
         next,
         ["question list".to_owned(), format!("build resume {digits}")]
     );
+    // It goes on for a moment, which is seen or not, and stands still again for the same reason.
+    let mut resumed = (0..5).map(|_| world.run(&format!("build resume {digits}")));
+    let said = resumed.find(|said| said.contains("is paused")).unwrap();
+    let why = format!("is paused: only open questions are left; `ropewalk build show {id}`");
+    assert!(said.contains(&why), "{said}");
     world.run(&format!("build stop {digits}"));
     let next = commands(&world, "build of `rivers` stopped, ");
     assert_eq!(next, [format!("build show {digits}")]);

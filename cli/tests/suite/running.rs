@@ -122,7 +122,11 @@ fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
         let idea = world.json("idea show walks");
         idea["messages"].as_array().unwrap().len()
     };
-    assert!(world.refused("resume", 1).contains("nothing is stopped"));
+    let said = world.refused("resume", 1);
+    assert!(
+        said.contains("nothing is stopped; `ropewalk build resume BUILD`"),
+        "{said}"
+    );
     world.run("stop --reason dear");
     let up = world.up();
     world

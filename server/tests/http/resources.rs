@@ -265,6 +265,17 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
             .map(|text| text.contains("it has ended")),
         Some(true)
     );
+    let next = format!("`ropewalk build resume {build}` takes it up again");
+    assert_eq!(late.body["next"], json!(next));
+    // As `curl -X POST` sends it.
+    let empty = house.ask("POST", &format!("{path}/resume"), ADA);
+    let empty = answered(empty.header("Content-Type", "application/json")).await;
+    assert_eq!(empty.status, 400);
+    assert_eq!(empty.body["message"], json!("the body is empty"));
+    assert_eq!(
+        empty.body["next"],
+        json!("send a JSON object, if only `{}`")
+    );
     assert_eq!(house.rows().await, before);
     house.stop().await;
 }
@@ -409,6 +420,8 @@ async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
     assert_eq!(house.read("/api/halt").await["halt"], json!(null));
     let none = answered(house.ask("DELETE", "/api/halt", ADA)).await;
     assert_eq!((none.status, &none.body["code"]), (409, &json!("halt")));
+    let next = "`ropewalk build resume BUILD` lets one build go on";
+    assert_eq!(none.body["next"], json!(next));
     let why = json!({ "reason": "too dear" });
     let stopped = house.send("/api/halt", &why).await;
     assert_eq!((stopped.status, &stopped.body["by"]), (200, &json!("ada")));

@@ -43,12 +43,15 @@ pub(super) async fn steer(
     };
     let context = desk.context();
     builds::steer(&context, &build, wish, person, reason).await?;
-    let after = if desk.poke_or_say(&app.output)? {
-        outcome(&desk, wish, build.id).await?
+    let now = if desk.poke_or_say(&app.output)? {
+        outcome(&desk, wish, build.record).await?
     } else {
-        None
+        build.record
     };
-    let now = after.as_ref().unwrap_or(&build.record);
+    // One that goes on may stand still again at once, since it waits for a person.
+    let is_still = wish == Wish::Resume && now.state == BuildState::Paused;
+    let why = now.reason.as_deref().filter(|_| is_still);
+    let why = why.map(|why| format!(": {why}; `ropewalk build show {}` says more", now.id));
     let done = Receipt {
         build: now.id,
         state: now.state,
@@ -61,7 +64,8 @@ pub(super) async fn steer(
         } else {
             ""
         };
-        format!("build {} is {}{soon}", done.build, done.state)
+        let why = why.unwrap_or_default();
+        format!("build {} is {}{soon}{why}", done.build, done.state)
     })
 }
 
@@ -100,12 +104,22 @@ async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, Cli
     )))
 }
 
-async fn outcome(desk: &Desk, wish: Wish, id: BuildId) -> Result<Option<Build>, CliError> {
-    desk.wait_for(PATIENCE, || async {
-        let build = desk.store.get::<Build>(&id.to_string()).await?;
-        Ok(build
-            .map(|build| build.record)
-            .filter(|build| wish.is_fulfilled(build)))
-    })
-    .await
+/// Returns the build once it has done what was wished, or as it stands when that takes too long.
+async fn outcome(desk: &Desk, wish: Wish, before: Build) -> Result<Build, CliError> {
+    let id = before.id;
+    let done = desk
+        .wait_for(PATIENCE, || async {
+            let build = stored(desk, id).await?;
+            Ok(build.filter(|build| wish.is_fulfilled(build)))
+        })
+        .await?;
+    match done {
+        Some(done) => Ok(done),
+        None => Ok(stored(desk, id).await?.unwrap_or(before)),
+    }
+}
+
+async fn stored(desk: &Desk, id: BuildId) -> Result<Option<Build>, CliError> {
+    let build = desk.store.get::<Build>(&id.to_string()).await?;
+    Ok(build.map(|build| build.record))
 }
