@@ -342,7 +342,7 @@ impl Shop {
         let took = began.elapsed();
         ensure!(might, "pat may stop it");
         // A busy machine is slow whatever is away.
-        let most = BOUND.to_std()? + 3 * usual;
+        let most = 2 * BOUND.to_std()? + 5 * usual;
         ensure!(took < most, "heard after {took:?}, else after {usual:?}");
         self.watch().await?;
         self.refuse(surface, Order::Resume).await?;
