@@ -78,6 +78,8 @@ const VERSIONS: [&str; 2] = ["versions", "installs"];
 const MANAGER: [&str; 8] = [
     "bin", "lib", "libexec", "plugins", "pyenv.d", "rbenv.d", "share", "version",
 ];
+/// What the programs of a version need beside them.
+const BESIDE: [&str; 3] = ["lib", "libexec", "share"];
 /// How deep it is looked for what others may not read.
 const DEPTH: usize = 3;
 
@@ -107,6 +109,7 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
             tools.push(around);
         }
         tools.extend(manager_around(&programs));
+        tools.extend(version_around(&programs));
         tools.push(programs);
     }
     let mut seen = BTreeSet::new();
@@ -130,6 +133,18 @@ fn manager_around(programs: &Path) -> Vec<PathBuf> {
     let root = root.filter(|root| VERSIONS.iter().any(|part| root.join(part).is_dir()));
     let parts = VERSIONS.iter().chain(&MANAGER);
     root.map(|root| parts.map(|part| root.join(part)).collect())
+        .unwrap_or_default()
+}
+
+/// Lists what lies beside `programs` where a manager of versions keeps those of one: many are links to there.
+fn version_around(programs: &Path) -> Vec<PathBuf> {
+    let root = programs.parent().filter(|_| programs.ends_with("bin"));
+    let is_managed = |root: &&Path| {
+        let mut above = root.ancestors().skip(1);
+        above.any(|above| VERSIONS.iter().any(|part| above.ends_with(part)))
+    };
+    root.filter(is_managed)
+        .map(|root| BESIDE.iter().map(|part| root.join(part)).collect())
         .unwrap_or_default()
 }
 
@@ -270,6 +285,27 @@ mod tests {
         assert_eq!(shown(&own), parts(&own, &managed));
         assert_eq!(shown(&base.join("other")), BTreeSet::from([other]));
         assert_eq!(shown(&home), BTreeSet::new());
+    }
+
+    #[test]
+    fn beside_the_programs_of_a_version_lies_what_they_need_and_elsewhere_nothing_is_looked_for() {
+        for (programs, root) in [
+            (
+                "/srv/nvm/versions/node/v20/bin",
+                Some("/srv/nvm/versions/node/v20"),
+            ),
+            (
+                "/srv/asdf/installs/ruby/3/bin",
+                Some("/srv/asdf/installs/ruby/3"),
+            ),
+            ("/srv/versions/bin", None),
+            ("/srv/versions/3/shims", None),
+            ("/srv/ada/bin", None),
+        ] {
+            let beside = |root: &str| BESIDE.map(|part| Path::new(root).join(part)).to_vec();
+            let expected = root.map(beside).unwrap_or_default();
+            assert_eq!(version_around(Path::new(programs)), expected, "{programs}");
+        }
     }
 
     #[test]

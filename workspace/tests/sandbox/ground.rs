@@ -90,6 +90,20 @@ impl Ground {
         Self { egress, ..self }
     }
 
+    /// Puts a directory of the base first on the path.
+    pub(crate) fn with_programs(self, name: &str) -> Self {
+        let mut path = self.place(name).into_os_string();
+        if let Some(others) = self.environment.get("PATH") {
+            path.push(":");
+            path.push(others);
+        }
+        let home = self.place("home").into_os_string();
+        Self {
+            environment: Environment::from_pairs([("PATH", path), ("HOME", home)]),
+            ..self
+        }
+    }
+
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.base.path().join(name)
     }

@@ -14,3 +14,5 @@ mod hosts;
 mod life;
 #[cfg(test)]
 mod shown;
+#[cfg(test)]
+mod tools;
