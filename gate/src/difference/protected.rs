@@ -5,6 +5,7 @@
 //! and what the project protects is not.
 
 mod entries;
+mod imports;
 mod reach;
 mod test_changes;
 

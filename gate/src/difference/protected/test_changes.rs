@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Change;
+use super::imports::Imports;
 
 /// What skips or narrows tests, in the common languages; matched anywhere in an added line.
 const SKIPS: &[&str] = &[
@@ -75,8 +76,19 @@ pub(super) fn why(change: &Change<'_>) -> Option<String> {
             "`{path}` is an existing test, which is weakened: {sign}"
         ));
     }
-    let lost = lost_line(before, after)?;
-    let lost: String = lost.trim().chars().take(100).collect();
+    let imports = Imports::read(path, before).zip(Imports::read(path, after));
+    let replaced = imports.as_ref().and_then(|(had, has)| had.replaced_by(has));
+    if let Some(name) = replaced {
+        return Some(format!(
+            "`{path}` is an existing test, in which an import may put something else in the place of `{name}`"
+        ));
+    }
+    let lost = match &imports {
+        // A line of imports that only gains a name is lost as a line, and as nothing else.
+        Some((had, has)) if had.are_kept_by(has) => lost_line(&had.rest, &has.rest),
+        _ => lost_line(before, after),
+    };
+    let lost: String = lost?.trim().chars().take(100).collect();
     Some(format!(
         "`{path}` is an existing test, which loses or changes: {lost}"
     ))

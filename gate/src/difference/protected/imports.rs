@@ -1,0 +1,97 @@
+//! Reads what a test file imports, so that a line of imports which only gains a name is not taken for one that changed.
+//!
+//! Python, Rust, JavaScript, TypeScript and Go. What is not understood is no import, and judged as any other line.
+
+mod forms;
+mod text;
+
+use std::collections::BTreeSet;
+
+use forms::{Language, Statement};
+
+/// A name that an import brings in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ImportedName {
+    /// All that is written of it: where it comes from, its name there, and what it is called here.
+    pub(super) key: String,
+    /// What it is called here; none where it brings in no name, or all that there are.
+    pub(super) bound: Option<String>,
+    /// What that name stands for.
+    pub(super) origin: String,
+    /// Whether it brings in whatever there is, over what was there before.
+    pub(super) is_glob: bool,
+}
+
+/// A file, taken apart.
+#[derive(Debug)]
+pub(super) struct Imports {
+    bindings: Vec<ImportedName>,
+    /// The file without its imports.
+    pub(super) rest: String,
+}
+
+impl Imports {
+    /// Reads a file of the language that its name says; none for one of another language.
+    pub(super) fn read(path: &str, content: &str) -> Option<Self> {
+        let language = Language::of(path)?;
+        let (mut bindings, mut rest) = (Vec::new(), String::new());
+        let lines: Vec<&str> = content.lines().collect();
+        let inside = text::inside_strings(language.string_marks(), &lines);
+        let mut at = 0;
+        while at < lines.len() {
+            let found = (!inside[at]).then(|| Statement::at(language, &lines[at..]));
+            match found.flatten() {
+                Some(statement) => {
+                    at += statement.lines;
+                    bindings.extend(statement.bindings);
+                }
+                None => {
+                    rest.push_str(lines[at]);
+                    rest.push('\n');
+                    at += 1;
+                }
+            }
+        }
+        Some(Self { bindings, rest })
+    }
+
+    /// Says whether `after` imports all of this, and each name still stands for one thing alone.
+    pub(super) fn are_kept_by(&self, after: &Self) -> bool {
+        let mut left: Vec<&ImportedName> = after.bindings.iter().collect();
+        let all = self.bindings.iter().all(|binding| {
+            let at = left.iter().position(|other| *other == binding);
+            at.map(|at| left.swap_remove(at)).is_some()
+        });
+        let origins: BTreeSet<(&str, &str)> = self.named().collect();
+        let names: BTreeSet<&str> = origins.iter().map(|(name, _)| *name).collect();
+        all && origins.len() == names.len()
+    }
+
+    /// Returns a name that `after` brings in, although this file uses another one by that name already; `*` where it
+    /// brings in whatever there is.
+    pub(super) fn replaced_by<'a>(&self, after: &'a Self) -> Option<&'a str> {
+        let mut gained = after
+            .bindings
+            .iter()
+            .filter(|binding| !self.bindings.contains(binding));
+        let known: BTreeSet<(&str, &str)> = self.named().collect();
+        gained.find_map(|binding| match &binding.bound {
+            _ if binding.is_glob => Some("*"),
+            Some(name) => {
+                let is_same = known.contains(&(name.as_str(), binding.origin.as_str()));
+                let is_known = known.iter().any(|(known, _)| *known == name.as_str());
+                (!is_same && (is_known || text::uses(&self.rest, name))).then_some(name.as_str())
+            }
+            None => None,
+        })
+    }
+
+    /// Lists each name with what it stands for.
+    fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        let bindings = self.bindings.iter();
+        bindings.filter_map(|binding| Some((binding.bound.as_deref()?, binding.origin.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests;
