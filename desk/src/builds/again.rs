@@ -1,6 +1,7 @@
 //! What it takes to do a build again that ran: its plan as it was before anything happened, and what people answered.
 
 mod joined;
+mod retries;
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::payload::SpecApproved;
-use ropewalk_schemas::question::{About, Content, Question, QuestionState};
+use ropewalk_schemas::payload::{SpecApproved, TaskRetry};
+use ropewalk_schemas::question::{About, Answer, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, TaskId};
@@ -53,7 +54,10 @@ pub struct Again {
     /// The builds whose work it joined, in that order.
     joined: Vec<JoinedBuild>,
     tasks: Vec<Task>,
-    answered: Vec<Question>,
+    /// What was asked and is closed, in the order in which it was asked.
+    closed: Vec<Question>,
+    /// The rounds that people asked for, oldest first.
+    retries: Vec<TaskRetry>,
 }
 
 impl Again {
@@ -77,17 +81,19 @@ impl Again {
         tasks.sort_by_key(|task| task.number);
         let joined = joined::of(store, &build, &tasks).await?;
         let asked = records(store.list::<Question>(Query::new()).await?);
-        let is_answered = |question: &Question| {
-            question.state == QuestionState::Answered && is_about(&question.about, id)
+        let is_closed = |question: &Question| {
+            question.state != QuestionState::Pending && is_about(&question.about, id)
         };
-        let mut answered: Vec<Question> = asked.into_iter().filter(is_answered).collect();
-        answered.sort_by_key(|question| question.asked_at);
+        let mut closed: Vec<Question> = asked.into_iter().filter(is_closed).collect();
+        closed.sort_by_key(|question| question.asked_at);
+        let retries = retries::of(store, id).await?;
         Ok(Self {
             build,
             forerunners,
             joined,
             tasks,
-            answered,
+            closed,
+            retries,
         })
     }
 
@@ -164,7 +170,8 @@ impl Again {
         }
         // They allow what was called after them, so that they may stand there from the beginning.
         let allows = |one: &&Question| matches!(one.content, Some(Content::Call { .. }));
-        for allowed in self.answered.iter().filter(allows) {
+        let allowed = self.closed.iter().filter(allows);
+        for allowed in allowed.filter(|one| answer_of(one).is_some()) {
             changes.insert(allowed);
         }
         into.commit(changes).await?;
@@ -173,17 +180,11 @@ impl Again {
 
     /// Answers the open questions of the build as they were answered before; returns one that nobody answered then.
     pub async fn answer(&self, context: &Context) -> Result<Option<Question>, AnswerError> {
-        let asked = records(context.store.list::<Question>(Query::new()).await?);
-        let about = asked
-            .iter()
-            .filter(|one| is_about(&one.about, self.build.id));
-        let (open, closed): (Vec<&Question>, Vec<&Question>) =
-            about.partition(|one| one.state == QuestionState::Pending);
-        for question in open {
-            let done = closed.iter().filter(|one| is_same(one, question)).count();
-            let mut before = self.answered.iter().filter(|one| is_same(one, question));
-            let Some(answer) = before.nth(done).and_then(|one| one.answer.as_ref()) else {
-                return Ok(Some(question.clone()));
+        let mut unanswered = None;
+        for (question, answer) in self.open(&context.store).await? {
+            let Some(answer) = answer else {
+                unanswered = Some(question);
+                continue;
             };
             let given = match &answer.choice {
                 Some(choice) => AnswerInput::Picked(choice, Some(answer.text.as_str())),
@@ -191,8 +192,42 @@ impl Again {
             };
             questions::answer(context, question.id, given, &answer.by, CHANNEL).await?;
         }
-        Ok(None)
+        Ok(unanswered)
     }
+
+    /// Asks for the rounds of tasks that people asked for in place of an answer. Says whether one was asked for now or a
+    /// moment ago, or more of them were asked for then than by now.
+    pub async fn retry(&self, context: &Context) -> Result<bool, AnswerError> {
+        let mut is_under_way = false;
+        for (question, answer) in self.open(&context.store).await? {
+            if answer.is_none() {
+                is_under_way |= retries::repeat(context, &self.retries, &question).await?;
+            }
+        }
+        Ok(is_under_way || retries::are_left(&context.store, &self.retries).await?)
+    }
+
+    /// Lists what is open about the build, with what a person answered then.
+    async fn open(&self, store: &Store) -> Result<Vec<(Question, Option<&Answer>)>, ReadError> {
+        let mut asked = records(store.list::<Question>(Query::new()).await?);
+        asked.retain(|one| is_about(&one.about, self.build.id));
+        let (open, closed): (Vec<Question>, Vec<Question>) = asked
+            .into_iter()
+            .partition(|one| one.state == QuestionState::Pending);
+        let open = open.into_iter().map(|question| {
+            let done = closed.iter().filter(|one| is_same(one, &question)).count();
+            let mut before = self.closed.iter().filter(|one| is_same(one, &question));
+            let answer = before.nth(done).and_then(answer_of);
+            (question, answer)
+        });
+        Ok(open.collect())
+    }
+}
+
+/// Returns what a person answered; none where nobody did.
+fn answer_of(question: &Question) -> Option<&Answer> {
+    let answer = question.answer.as_ref();
+    answer.filter(|_| question.state == QuestionState::Answered)
 }
 
 /// A build that another one goes on from, as it ended.

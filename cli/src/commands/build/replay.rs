@@ -137,19 +137,29 @@ async fn follow(
             return Ok(Some(format!("nobody was asked this then: {request}")));
         }
         let build = found(store, id).await?;
-        if build.state.has_ended() {
-            return Ok(None);
-        }
         let context = host.context(source.clone());
         let context = context.for_claim(build.correlation_id, Priority::DEFAULT);
-        let open = plan.answer(&context).await?;
-        // An answer sets a paused build going a moment later.
-        stood = if build.state == BuildState::Paused {
+        let has_ended = build.state.has_ended();
+        let is_asked_for_more = plan.retry(&context).await?;
+        if has_ended && !is_asked_for_more {
+            return Ok(None);
+        }
+        // What is asked about a build that has ended is no part of it.
+        let open = if has_ended {
+            None
+        } else {
+            plan.answer(&context).await?
+        };
+        // An answer sets a paused build going a moment later, and another round one that has ended.
+        stood = if has_ended || build.state == BuildState::Paused {
             stood + 1
         } else {
             0
         };
         if stood == STANDS {
+            if has_ended {
+                return Ok(None);
+            }
             let why = build.reason.unwrap_or_default();
             let asked = open.map(|question| format!("; nobody answered: {}", question.text));
             return Ok(Some(format!(
