@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ropewalk_config::settings::PolicySettings;
 use ropewalk_engine::outline::{Language, Symbol, outline};
 use ropewalk_engine::{
-    AgentMode, CurrentValue, Policy, SearchPort, Toolbox, Workbench, WorkbenchOptions, tools_of,
+    AgentMode, CurrentValue, Policy, ReadableHistory, SearchPort, Toolbox, Workbench,
+    WorkbenchOptions, tools_of,
 };
 use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
-use ropewalk_schemas::CommitId;
-use ropewalk_workspace::clone::Blob;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::clone::{Blob, HistoryPart};
 use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
 use serde_json::{Value, json};
 
@@ -65,15 +66,13 @@ pub(crate) struct ReadingTools {
     checkout: CleanCheckout,
 }
 
-impl ReadingTools {
-    /// Takes a folder out of what is looked at; the next who looks has it again.
-    pub(crate) fn without(self, folder: &str) -> Result<Self, AgentError> {
-        match std::fs::remove_dir_all(self.checkout.root().join(folder)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(AgentError::transient(error))
-            }
-            _ => Ok(self),
+/// Takes a folder out of what is looked at; the next who looks has it again.
+fn leave_out(checkout: &CleanCheckout, folder: &RepoPath) -> Result<(), AgentError> {
+    match std::fs::remove_dir_all(checkout.root().join(folder.as_str())) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(AgentError::transient(error))
         }
+        _ => Ok(()),
     }
 }
 
@@ -155,12 +154,13 @@ impl Repository {
         commit: CommitId,
         branch: Option<String>,
     ) -> Result<Look, AgentError> {
-        let reading = self.tools_at(mode, &commit).await?;
+        let reading = self.tools_at(mode, &commit, None).await?;
         let tree = self
             .tree(&commit, reading.checkout.root())
             .await
             .map_err(|error| failure::of_repository(&error))?;
-        let recent = self.clone.log_lines(&commit, None, COMMITS).await;
+        let all = HistoryPart::default();
+        let recent = self.clone.log_lines(&commit, all, COMMITS).await;
         Ok(Look {
             tools: reading.tools,
             branch,
@@ -171,23 +171,31 @@ impl Repository {
         })
     }
 
-    /// Lets the tools of `mode` look at `commit`.
+    /// Lets the tools of `mode` look at `commit`, and at nothing of the folder `without`.
     pub(crate) async fn tools_at(
         &self,
         mode: AgentMode,
         commit: &CommitId,
+        without: Option<&RepoPath>,
     ) -> Result<ReadingTools, AgentError> {
         let checkout = self
             .pool
             .acquire(commit)
             .await
             .map_err(|error| failure::of_repository(&error))?;
+        if let Some(folder) = without {
+            leave_out(&checkout, folder)?;
+        }
         let spill = checkout.home().join("spill");
         let bench = Workbench::open(WorkbenchOptions {
             policy: Policy::following(self.rules.clone()),
             search: self.search.clone(),
             egress: self.machine.runner.egress().cloned(),
-            history: Some((self.clone.clone(), commit.clone())),
+            history: Some(ReadableHistory {
+                clone: self.clone.clone(),
+                base: commit.clone(),
+                without: without.cloned(),
+            }),
             ..WorkbenchOptions::looking(checkout.root().to_owned(), spill)
         });
         let tools = tools_of(mode, &bench.map_err(AgentError::transient)?);

@@ -6,6 +6,7 @@ use clap::Args;
 use ropewalk_desk::comments::Comment;
 use ropewalk_desk::views::lines::{Line, LineKind, LinesView, Side};
 use ropewalk_schemas::SpecId;
+use ropewalk_schemas::amount::counted;
 use serde::Serialize;
 
 use crate::app::App;
@@ -62,10 +63,10 @@ pub(crate) struct CommentReceipt {
 /// Says that comments were sent.
 pub(crate) fn sent(app: &App, receipt: &CommentReceipt) -> Result<(), CliError> {
     app.output.show(receipt, |sent| {
-        let many = if sent.comments == 1 { "" } else { "s" };
         format!(
-            "asked for a new revision by {} comment{many}; `ropewalk spec show {}` shows it once it is there",
-            sent.comments, sent.spec
+            "asked for a new revision by {}; `ropewalk spec show {}` shows it once it is there",
+            counted(sent.comments, "comment"),
+            sent.spec
         )
     })
 }

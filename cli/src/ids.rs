@@ -17,6 +17,8 @@ use crate::wiring::Desk;
 const FEWEST_DIGITS: usize = 6;
 /// So many of its last digits stand for an id where people are told of one.
 const TOLD_DIGITS: usize = 8;
+/// Words that are longer make no whole name.
+const LONGEST_WORDS: usize = 48;
 /// So many ids are named where a part fits several.
 const CANDIDATES: usize = 5;
 
@@ -144,7 +146,14 @@ impl FromStr for IdeaText {
     type Err = InvalidId;
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
-        Slug::parse(text.trim()).map(Self)
+        let text = text.trim();
+        let is_words = text.len() <= LONGEST_WORDS
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, ' ' | '_' | '-'));
+        let made = || Slug::from_text(text).filter(|_| is_words);
+        let slug = Slug::parse(text).or_else(|invalid| made().ok_or(invalid));
+        slug.map(Self)
     }
 }
 

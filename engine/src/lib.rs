@@ -48,6 +48,6 @@ pub use tool::{
     Toolbox, ToolboxError, plain_schema_of, schema_of,
 };
 pub use tools::{
-    AskReply, Asker, FileGrants, GrantReply, SearchError, SearchHit, SearchPort, Searxng,
-    SearxngAccess, TaskOption, TaskQuestion, Workbench, WorkbenchOptions, tools_of,
+    AskReply, Asker, FileGrants, GrantReply, ReadableHistory, SearchError, SearchHit, SearchPort,
+    Searxng, SearxngAccess, TaskOption, TaskQuestion, Workbench, WorkbenchOptions, tools_of,
 };

@@ -31,7 +31,7 @@ use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 pub use asker::{AskReply, Asker, TaskOption, TaskQuestion};
 pub use file_grants::{FileGrants, GrantReply};
 pub use web::{SearchError, SearchHit, SearchPort, Searxng, SearxngAccess};
-pub use workbench::{Workbench, WorkbenchOptions};
+pub use workbench::{ReadableHistory, Workbench, WorkbenchOptions};
 
 /// Returns the tools of `mode` that can work on this bench.
 pub fn tools_of(mode: AgentMode, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
@@ -61,9 +61,8 @@ fn everything(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
         Arc::new(todo::TodoWrite(list.clone())),
         Arc::new(todo::TodoRead(list)),
     ];
-    if let Some((clone, commit)) = &options.history {
-        let history = history::History::new(clone.clone(), commit.clone());
-        tools.push(Arc::new(history));
+    if let Some(history) = &options.history {
+        tools.push(Arc::new(history::History::new(history.clone())));
     }
     if let Some(egress) = &options.egress {
         tools.push(Arc::new(web::WebFetch::new(egress.clone())));

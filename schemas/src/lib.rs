@@ -12,6 +12,7 @@ pub mod advice;
 pub mod agent;
 pub mod alert;
 pub mod amendment;
+pub mod amount;
 pub mod attempt;
 pub mod build;
 pub mod clip;

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 /// Names a file relative to the root of a repository: `/` between parts, NFC, no `.` or `..`.
-///
-/// Two paths that a case-folding file system would take for one have the same [`RepoPath::key`].
+// Two paths that a case-folding file system would take for one have the same `RepoPath::key`.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -2,6 +2,7 @@
 
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_orchestrator::notices::Notification;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::notice::NoticeText;
 
@@ -44,8 +45,10 @@ pub(crate) fn standing(builds: &[BuildRow], questions: usize) -> String {
             ""
         };
         format!(
-            "`{}`: {}{pausing}, {done} of {of} tasks complete",
-            build.idea, build.state
+            "`{}`: {}{pausing}, {done} of {} complete",
+            build.idea,
+            build.state,
+            counted(of, "task")
         )
     };
     let running = |row: &&BuildRow| row.build.completed_at.is_none();

@@ -20,6 +20,7 @@ use crate::git::Call;
 use crate::right_of_way::RightOfWay;
 use crate::{FileLock, Git, GitError, Identity, Retirement, UserHead, UserRepository};
 
+pub use history::HistoryPart;
 pub(crate) use quarantine::Quarantine;
 pub use read::{Blob, Diff, FileEntry, FileKind};
 pub use shown::History;

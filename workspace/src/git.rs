@@ -155,7 +155,9 @@ impl Git {
             arguments.push("-c".into());
             arguments.push(setting.into());
         }
-        arguments.push("--literal-pathspecs".into());
+        if !call.magic {
+            arguments.push("--literal-pathspecs".into());
+        }
         arguments.extend(call.arguments.iter().cloned());
         let places = [
             ("GIT_DIR", call.git_directory),

@@ -1,5 +1,6 @@
 //! Estimates what a build will cost, from what builds of this project have cost (design §3 invariant 13).
 
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::specification::Price;
 
 /// What a task is expected to use as long as no build has run.
@@ -25,7 +26,8 @@ pub fn estimate(tasks: usize, history: &[TaskCost]) -> Price {
             micro_usd_low: None,
             micro_usd_high: None,
             basis: format!(
-                "no task has landed in this project yet; {low} to {high} tokens for each of {tasks} tasks are assumed"
+                "no task has landed in this project yet; {low} to {high} tokens for each of {} are assumed",
+                counted(tasks, "task")
             ),
         };
     }
@@ -38,8 +40,9 @@ pub fn estimate(tasks: usize, history: &[TaskCost]) -> Price {
         micro_usd_low: dollars.map(|(low, _)| count.saturating_mul(low)),
         micro_usd_high: dollars.map(|(_, high)| count.saturating_mul(high)),
         basis: format!(
-            "{} tasks that landed in this project; {tasks} tasks now",
-            history.len()
+            "{} that landed in this project; {} now",
+            counted(history.len(), "task"),
+            counted(tasks, "task")
         ),
     }
 }
@@ -62,6 +65,8 @@ mod tests {
 
     #[test]
     fn without_history_the_range_is_stated_and_no_dollar_is_claimed() {
+        let one = estimate(1, &[]).basis;
+        assert!(one.ends_with("for each of 1 task are assumed"), "{one}");
         let price = estimate(12, &[]);
         assert_eq!((price.tokens_low, price.tokens_high), (60_000, 720_000));
         assert_eq!((price.micro_usd_low, price.micro_usd_high), (None, None));

@@ -140,12 +140,16 @@ async fn who_reviews_looks_at_what_the_build_left_and_changes_nothing() {
 #[tokio::test]
 async fn who_reviews_sees_no_folder_of_ideas() {
     let looks = "- {agent: improvement, task: review, turn: 1, reply: {tools: [\
-        {name: ls, input: {}}, {name: grep, input: {pattern: walks}}]}}\n";
+        {name: ls, input: {}}, {name: grep, input: {pattern: walks}}, {name: history, input: {action: log, path: ideas}}]}}\n";
     let documents = [
         ("ideas/habits/spec.md", "All walks of the plan.\n"),
         ("walks.md", "The walks that were built.\n"),
     ];
-    for (told, is_told) in [("walks.md:1:The walks", true), ("ideas/", false)] {
+    for (told, is_told) in [
+        ("walks.md:1:The walks", true),
+        ("there is no `ideas` here", true),
+        ("ideas/", false),
+    ] {
         let told = format!("task: review\n  turn: 2\n  contains: \"{told}\"");
         let script = FINDINGS.replace("task: review", &told);
         let workshop = Workshop::open_with(&format!("{looks}{script}"), &documents).await;

@@ -79,6 +79,14 @@ impl Crew {
         matches!(self, Self::Roles(_))
     }
 
+    /// Returns whether it ends with the verb that somebody waits for.
+    pub(super) const fn is_hosted_by_verb(&self) -> bool {
+        matches!(
+            self,
+            Self::Ideation | Self::Specification | Self::Text | Self::Replay
+        )
+    }
+
     /// Returns whether its process serves the API.
     pub(crate) fn serves(&self) -> bool {
         self.has(Role::Server)
@@ -140,7 +148,7 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     let machine = toolkit.machine()?;
     let policy = toolkit.parts.policy.clone();
     let search = match &clone {
-        Some(_) => search::port(toolkit.parts.project, toolkit.parts.environment)?,
+        Some(_) => toolkit.search(crew)?,
         None => None,
     };
     let repository = clone
@@ -245,6 +253,12 @@ impl<'a> Toolkit<'a> {
             warn!("{notice}");
         }
         Ok(Some(clone))
+    }
+
+    /// Makes what searches the web for models, where that is configured.
+    fn search(&self, crew: &Crew) -> Result<Option<Arc<dyn SearchPort>>, CliError> {
+        let (project, environment) = (self.parts.project, self.parts.environment);
+        search::port(crew.is_hosted_by_verb(), project, environment)
     }
 
     /// Makes what runs commands: confined, and none while everything is stopped.

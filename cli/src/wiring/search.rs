@@ -7,28 +7,32 @@ use ropewalk_config::settings::WebSearchSettings;
 use ropewalk_engine::{SearchPort, Searxng, SearxngAccess};
 use ropewalk_schemas::HostPattern;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Upstream};
+use tracing::warn;
 
 use crate::error::CliError;
 use crate::project::Project;
 
-/// Makes it; none where models do not search.
+/// Makes it; none where models do not search. A key that is missing keeps a process from serving; one that `is_hosted` by a
+/// verb, for which somebody waits, goes on without it, and says so.
 pub(super) fn port(
+    is_hosted: bool,
     project: &Project,
     environment: &Environment,
 ) -> Result<Option<Arc<dyn SearchPort>>, CliError> {
     let Some(settings) = &project.config().tools.web_search else {
         return Ok(None);
     };
-    let key = match &settings.key_variable {
-        None => None,
-        Some(variable) => Some(environment.secret(variable).ok_or_else(|| {
-            let text = (
-                format!("`tools.web_search` needs a key, and `{variable}` holds none"),
-                format!("set the variable `{variable}`"),
-            );
-            CliError::refused("search", text)
-        })?),
-    };
+    let variable = settings.key_variable.as_ref();
+    let key = variable.and_then(|variable| environment.secret(variable));
+    if let Some(variable) = variable.filter(|_| key.is_none()) {
+        let missing = format!("`tools.web_search` needs a key, and `{variable}` holds none");
+        if is_hosted {
+            warn!("{missing}: models do not search the web until that variable is set");
+            return Ok(None);
+        }
+        let text = (missing, format!("set the variable `{variable}`"));
+        return Err(CliError::refused("search", text));
+    }
     let access = access(settings, environment)?;
     let url = settings.url.url().clone();
     Ok(Some(Arc::new(Searxng::new(url, key, access))))

@@ -263,3 +263,25 @@ fn a_taken_name_is_refused_and_a_made_one_is_numbered() {
     assert!(said.contains("there already"), "{said}");
     assert_eq!(world.json("idea new Walks")["slug"], "walks-2");
 }
+
+#[test]
+fn a_conversation_goes_on_where_nobody_may_search_the_web_for_want_of_a_key_and_serving_does_not() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let settings = [
+        "--set",
+        "tools.web_search.url=https://search.example.org/search",
+        "--set",
+        "tools.web_search.key_variable=NO_KEY_OF_MINE",
+    ];
+    let mut command = world.ropewalk(["idea", "chat", "walks", "--json"]);
+    let output = command.args(settings).write_stdin("It has dates, too.\n");
+    let output = output.assert().success().get_output().clone();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told.matches("`NO_KEY_OF_MINE`").count(), 1, "{told}");
+    assert_eq!(messages(&world, "walks", "agent"), 2);
+    let mut up = world.ropewalk(["up"]);
+    let refused = up.args(settings).assert().code(1).get_output().clone();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("set the variable `NO_KEY_OF_MINE`"), "{said}");
+}

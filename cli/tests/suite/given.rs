@@ -31,6 +31,23 @@ fn a_text_becomes_a_specification_without_a_conversation() {
 }
 
 #[test]
+fn the_name_of_a_text_is_made_of_words_and_what_makes_none_is_refused_in_one_line() {
+    let world = World::scripted();
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json", "My Walks"]);
+    let output = command.write_stdin(TEXT).assert().success();
+    let spec: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(spec["idea"], "my-walks");
+    assert_eq!(world.json("idea show My_Walks")["slug"], "my-walks");
+    for name in ["../walks", "wälks", "", "walks.md"] {
+        let mut command = world.ropewalk(["spec", "generate", "--from", "-", name]);
+        command.write_stdin(TEXT);
+        let said = one_line(command, 3);
+        assert!(said.contains("a-z 0-9 -"), "{name}: {said}");
+    }
+    assert_eq!(ideas(&world), 1);
+}
+
+#[test]
 fn a_text_that_cannot_be_taken_is_refused_in_one_line_and_leaves_nothing() {
     let world = World::scripted();
     let huge = "walks ".repeat(900_000);

@@ -3,12 +3,13 @@
 use async_trait::async_trait;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_workspace::{GitError, LocalClone};
+use ropewalk_workspace::GitError;
+use ropewalk_workspace::clone::HistoryPart;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{arguments, path, plain_schema_of};
+use super::{ReadableHistory, arguments, path, plain_schema_of};
 use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// So many commits are listed when the call does not say how many.
@@ -20,8 +21,7 @@ const LINES: usize = 100;
 
 /// Looks up history.
 pub(super) struct History {
-    clone: LocalClone,
-    base: CommitId,
+    of: ReadableHistory,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,8 +57,21 @@ enum Action {
 }
 
 impl History {
-    pub(super) fn new(clone: LocalClone, base: CommitId) -> Self {
-        Self { clone, base }
+    pub(super) fn new(of: ReadableHistory) -> Self {
+        Self { of }
+    }
+
+    /// Returns the part of the history that a call asks for; of what is left out there is nothing.
+    fn part<'a>(&'a self, path: Option<&'a RepoPath>) -> Result<HistoryPart<'a>, ToolFailure> {
+        let without = self.of.without.as_ref();
+        let hidden = path.zip(without).filter(|(path, without)| {
+            let rest = path.as_str().strip_prefix(without.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        match hidden {
+            Some((path, _)) => Err(ToolFailure::refused(format!("there is no `{path}` here"))),
+            None => Ok(HistoryPart { path, without }),
+        }
     }
 
     /// Finds a commit by its id or the beginning of it. Only what lies behind the base is shown: the clone also holds
@@ -75,12 +88,13 @@ impl History {
             return Err(unknown());
         }
         let found = self
+            .of
             .clone
             .resolve(commit)
             .await
             .map_err(|error| git(&error))?;
         let found = found.ok_or_else(unknown)?;
-        let behind = self.clone.is_ancestor(&found, &self.base).await;
+        let behind = self.of.clone.is_ancestor(&found, &self.of.base).await;
         if behind.map_err(|error| git(&error))? {
             Ok(found)
         } else {
@@ -88,21 +102,18 @@ impl History {
         }
     }
 
-    async fn log(&self, wanted: &Arguments, path: Option<&RepoPath>) -> Result<String, GitError> {
+    async fn log(&self, wanted: &Arguments, part: HistoryPart<'_>) -> Result<String, ToolFailure> {
         let count = wanted.count.unwrap_or(COMMITS);
-        self.clone.log_lines(&self.base, path, count).await
+        let lines = self.of.clone.log_lines(&self.of.base, part, count).await;
+        lines.map_err(|error| git(&error))
     }
 
-    async fn show(
-        &self,
-        wanted: &Arguments,
-        path: Option<&RepoPath>,
-    ) -> Result<String, ToolFailure> {
+    async fn show(&self, wanted: &Arguments, part: HistoryPart<'_>) -> Result<String, ToolFailure> {
         let Some(commit) = wanted.commit.as_deref() else {
             return Err(ToolFailure::refused("`show` needs `commit`"));
         };
         let commit = self.find(commit).await?;
-        let shown = self.clone.show_commit(&commit, path).await;
+        let shown = self.of.clone.show_commit(&commit, part).await;
         let shown = shown.map_err(|error| git(&error))?;
         let note = "\n[a part was left out; name a `path` to see less of the commit]\n";
         Ok(format!(
@@ -115,16 +126,17 @@ impl History {
     async fn blame(
         &self,
         wanted: &Arguments,
-        path: Option<&RepoPath>,
+        part: HistoryPart<'_>,
     ) -> Result<String, ToolFailure> {
-        let Some(path) = path else {
+        let Some(path) = part.path else {
             return Err(ToolFailure::refused("`blame` needs `path`"));
         };
         let first = wanted.from.unwrap_or(1);
         let last = wanted.to.unwrap_or(first + LINES - 1).max(first);
         let blamed = self
+            .of
             .clone
-            .blame_lines(&self.base, path, (first, last))
+            .blame_lines(&self.of.base, path, (first, last))
             .await;
         blamed.map_err(|error| git(&error))
     }
@@ -164,11 +176,11 @@ impl Tool for History {
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = wanted.path.as_deref().map(path).transpose()?;
-        let path = path.as_ref();
+        let part = self.part(path.as_ref())?;
         let text = match wanted.action {
-            Action::Log => self.log(&wanted, path).await.map_err(|error| git(&error))?,
-            Action::Show => self.show(&wanted, path).await?,
-            Action::Blame => self.blame(&wanted, path).await?,
+            Action::Log => self.log(&wanted, part).await?,
+            Action::Show => self.show(&wanted, part).await?,
+            Action::Blame => self.blame(&wanted, part).await?,
         };
         Ok(ToolOutput::text(if text.is_empty() {
             "[nothing]".to_owned()
@@ -185,7 +197,7 @@ pub(super) mod tests {
     use ropewalk_workspace::clone::FileChange;
     use ropewalk_workspace::commit::NewCommit;
     use ropewalk_workspace::{
-        CommitMessage, Environment, Git, Identity, LocalCloneOptions, UserRepository,
+        CommitMessage, Environment, Git, Identity, LocalClone, LocalCloneOptions, UserRepository,
     };
 
     use serde_json::json;
@@ -217,11 +229,21 @@ pub(super) mod tests {
     }
 
     async fn commit(clone: &LocalClone, parent: &CommitId, text: &str, subject: &str) -> CommitId {
-        let change = FileChange::Write {
-            path: repo_path("a.txt"),
+        commit_files(clone, parent, &[("a.txt", text)], subject).await
+    }
+
+    async fn commit_files(
+        clone: &LocalClone,
+        parent: &CommitId,
+        files: &[(&str, &str)],
+        subject: &str,
+    ) -> CommitId {
+        let changes = files.iter().map(|(path, text)| FileChange::Write {
+            path: repo_path(path),
             content: text.as_bytes().to_vec(),
-        };
-        let tree = clone.create_tree(parent, &[change]).await.unwrap();
+        });
+        let changes: Vec<FileChange> = changes.collect();
+        let tree = clone.create_tree(parent, &changes).await.unwrap();
         let new = NewCommit {
             tree: &tree,
             parents: std::slice::from_ref(parent),
@@ -235,7 +257,11 @@ pub(super) mod tests {
     async fn log_show_and_blame_tell_what_lies_behind_the_base_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let (clone, base, refused) = world(directory.path()).await;
-        let history = History::new(clone, base.clone());
+        let history = History::new(ReadableHistory {
+            clone,
+            base: base.clone(),
+            without: None,
+        });
         let bench = Bench::new(&[], &[]);
         let short = &base.as_str()[..8];
         let rows = [
@@ -280,5 +306,57 @@ pub(super) mod tests {
             .text;
         assert_eq!(log.lines().count(), 2, "{log}");
         assert!(!log.contains("never landed"), "{log}");
+    }
+
+    #[tokio::test]
+    async fn of_a_folder_that_is_left_out_nothing_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let (clone, base, _) = world(directory.path()).await;
+        let plan = [("ideas/walks/spec.md", "the plan\n")];
+        let planned = commit_files(&clone, &base, &plan, "add the plan").await;
+        let both = [
+            ("ideas/walks/tasks.md", "more of it\n"),
+            ("ideas.txt", "no plan\n"),
+        ];
+        let head = commit_files(&clone, &planned, &both, "build it").await;
+        let history = |without: Option<&str>| {
+            History::new(ReadableHistory {
+                clone: clone.clone(),
+                base: head.clone(),
+                without: without.map(repo_path),
+            })
+        };
+        let (all, part) = (history(None), history(Some("ideas")));
+        let bench = Bench::new(&[], &[]);
+        let rows = [
+            (json!({ "action": "log" }), "build it", "add the plan"),
+            (
+                json!({ "action": "show", "commit": head.as_str() }),
+                "no plan",
+                "more of it",
+            ),
+            (
+                json!({ "action": "show", "commit": planned.as_str() }),
+                "",
+                "the plan",
+            ),
+        ];
+        for (arguments, told, hidden) in rows {
+            let whole = bench.run(&all, arguments.clone()).await.text;
+            assert!(whole.contains(told) && whole.contains(hidden), "{whole}");
+            let seen = bench.run(&part, arguments).await.text;
+            assert!(seen.contains(told) && !seen.contains(hidden), "{seen}");
+            assert!(!seen.contains("ideas/"), "{seen}");
+        }
+        for action in ["log", "blame", "show"] {
+            let arguments = json!({ "action": action, "path": "ideas/walks/spec.md", "commit": planned.as_str() });
+            let refused = bench.run(&part, arguments).await;
+            assert!(refused.is_error, "{action}: {}", refused.text);
+            assert!(
+                refused
+                    .text
+                    .contains("there is no `ideas/walks/spec.md` here")
+            );
+        }
     }
 }

@@ -67,7 +67,11 @@ async fn full_bench(directory: &Path) -> Result<Workbench, Box<dyn std::error::E
         grants: Some(Arc::new(NoGrants)),
         asker: Some(Arc::new(Nobody)),
         search: Some(Arc::new(Nobody)),
-        history: Some((clone, base)),
+        history: Some(ReadableHistory {
+            clone,
+            base,
+            without: None,
+        }),
         ..WorkbenchOptions::looking(root, directory.join("spill"))
     };
     Ok(Workbench::open(options)?)

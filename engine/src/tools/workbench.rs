@@ -44,8 +44,8 @@ pub struct WorkbenchOptions {
     pub search: Option<Arc<dyn SearchPort>>,
     /// Leads to the hosts whose pages may be read; without it there is no `web_fetch`.
     pub egress: Option<Egress>,
-    /// The history that may be looked up, and the commit behind which it lies; without it there is no `history`.
-    pub history: Option<(LocalClone, CommitId)>,
+    /// The history that may be looked up; without it there is no `history`.
+    pub history: Option<ReadableHistory>,
     /// Bounds what of an earlier look around is told again.
     pub cache: CacheBounds,
     /// Where the commands of `bash` write down what is no part of the work; they find it by `TMPDIR`.
@@ -74,6 +74,17 @@ impl WorkbenchOptions {
             spill_directory,
         }
     }
+}
+
+/// The history that a job may look up.
+#[derive(Clone)]
+pub struct ReadableHistory {
+    /// The repository.
+    pub clone: LocalClone,
+    /// The commit behind which it lies.
+    pub base: CommitId,
+    /// A directory of which nothing is told.
+    pub without: Option<RepoPath>,
 }
 
 /// Is what the tools of one attempt share. Cheap to clone.

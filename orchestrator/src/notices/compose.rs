@@ -2,6 +2,7 @@
 
 use ropewalk_config::questions::Trigger;
 use ropewalk_schemas::alert::Severity;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::TaskCompleted;
@@ -66,8 +67,10 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
             text::text(
                 format!("The specification of `{}` is ready", made.idea_slug),
                 [format!(
-                    "Revision {} with {} tasks; its hash is {}.",
-                    made.revision, made.task_count, made.hash
+                    "Revision {} with {}; its hash is {}.",
+                    made.revision,
+                    counted(made.task_count, "task"),
+                    made.hash
                 )],
                 Some("read it, then approve it or ask for changes".to_owned()),
             ),
@@ -233,7 +236,11 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
             Role::Product,
             (
                 format!("The build of `{}` began", started.idea_slug),
-                format!("{} tasks on {}.", started.task_count, started.branch),
+                format!(
+                    "{} on {}.",
+                    counted(started.task_count, "task"),
+                    started.branch
+                ),
                 None,
             ),
         ),

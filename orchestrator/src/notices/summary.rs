@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_config::settings::TimeOfDay;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::amount;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::model_call::{Spending, UsageBy};
 use ropewalk_schemas::notice::NoticeText;
@@ -227,8 +228,8 @@ fn builds_told(builds: &[OpenBuild]) -> Vec<String> {
         let complete = open.tasks.iter().filter(is_complete).count();
         let (idea, state) = (&open.build.idea, open.build.state);
         format!(
-            "`{idea}` is {state}, {complete} of {} tasks landed",
-            open.tasks.len()
+            "`{idea}` is {state}, {complete} of {} landed",
+            amount::counted(open.tasks.len(), "task")
         )
     });
     told.collect()

@@ -1,6 +1,7 @@
 //! Writes what people are told: one template for each matter, with the counts that stand in the store.
 
 use ropewalk_schemas::alert::Severity;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskCompleted, TaskFailed};
@@ -182,8 +183,9 @@ pub(super) fn landed(done: &TaskCompleted, is_half: bool) -> NoticeText {
     text(
         format!("Half of `{idea}` is done"),
         [format!(
-            "Task {task} landed, {} of {} tasks have.",
-            counts.complete, counts.total
+            "Task {task} landed, {} of {} have.",
+            counts.complete,
+            counted(counts.total, "task")
         )],
         None,
     )
@@ -212,7 +214,7 @@ fn counts(counts: &TaskCounts) -> String {
     if counts.skipped > 0 {
         told.push(format!("{} skipped", counts.skipped));
     }
-    format!("{} of {} tasks.", told.join(", "), counts.total)
+    format!("{} of {}.", told.join(", "), counted(counts.total, "task"))
 }
 
 /// Cuts what others wrote to what fits a message.

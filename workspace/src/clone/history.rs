@@ -11,27 +11,36 @@ const LIMIT_BYTES: usize = 48 * 1024;
 /// One line a commit: abbreviated id, day, author, subject.
 const LINE: &str = "--format=%h %cs %an: %s";
 
+/// Which files of a history are told of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HistoryPart<'a> {
+    /// The file or directory; all of them where none is named.
+    pub path: Option<&'a RepoPath>,
+    /// A directory that is left out.
+    pub without: Option<&'a RepoPath>,
+}
+
 impl LocalClone {
-    /// Tells the newest `count` commits up to `commit`, a line each; with a path those that changed it.
+    /// Tells the newest `count` commits up to `commit` that changed such files, a line each.
     pub async fn log_lines(
         &self,
         commit: &CommitId,
-        path: Option<&RepoPath>,
+        part: HistoryPart<'_>,
         count: usize,
     ) -> Result<String, GitError> {
         let call = self
             .call(["log", "--no-color", "--no-show-signature", LINE])
             .argument(format!("--max-count={count}"))
             .argument(commit.as_str());
-        let output = self.git().run(about(call, path)).await?;
+        let output = self.git().run(about(call, part)).await?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Shows one commit with its message and what it changed, bounded in size.
+    /// Shows one commit with its message and what it changed of such files, bounded in size; nothing where it changed none.
     pub async fn show_commit(
         &self,
         commit: &CommitId,
-        path: Option<&RepoPath>,
+        part: HistoryPart<'_>,
     ) -> Result<Diff, GitError> {
         let call = self
             .call(["show", "--no-color", "--no-show-signature", "--no-ext-diff"])
@@ -40,7 +49,7 @@ impl LocalClone {
             .argument("--patch")
             .argument("--format=commit %H%nAuthor: %an%nDate: %cI%n%n%B")
             .argument(commit.as_str());
-        let output = self.git().run(about(call, path)).await?;
+        let output = self.git().run(about(call, part)).await?;
         Ok(Diff {
             text: String::from_utf8_lossy(&output.stdout).into_owned(),
             truncated: output.truncated,
@@ -60,16 +69,25 @@ impl LocalClone {
             .call(["blame", "--date=short", "-L"])
             .argument(format!("{first},{last}"))
             .argument(commit.as_str());
-        let output = self.git().run(about(call, Some(path))).await?;
+        let whole = HistoryPart {
+            path: Some(path),
+            without: None,
+        };
+        let output = self.git().run(about(call, whole)).await?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
-/// Bounds the answer of a call, and its question to a path where there is one.
-fn about<'a>(call: Call<'a>, path: Option<&'a RepoPath>) -> Call<'a> {
+/// Bounds the answer of a call, and its question to a part of the files.
+fn about<'a>(call: Call<'a>, part: HistoryPart<'_>) -> Call<'a> {
     let call = call.argument("--").cut_at(LIMIT_BYTES);
-    match path {
-        Some(path) => call.argument(path.as_str()),
-        None => call,
+    let path = part.path.map(RepoPath::as_str);
+    match (path, part.without) {
+        (path, Some(without)) => call
+            .with_magic()
+            .argument(format!(":(top,literal){}", path.unwrap_or_default()))
+            .argument(format!(":(top,exclude,literal){}", without.as_str())),
+        (Some(path), None) => call.argument(path),
+        (None, None) => call,
     }
 }

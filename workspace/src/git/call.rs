@@ -27,6 +27,7 @@ pub(crate) struct Call<'a> {
     pub(super) timeout: Duration,
     pub(super) output_limit_bytes: usize,
     pub(super) cut: bool,
+    pub(super) magic: bool,
 }
 
 impl<'a> Call<'a> {
@@ -46,12 +47,19 @@ impl<'a> Call<'a> {
             timeout: TIMEOUT,
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
             cut: false,
+            magic: false,
         }
     }
 
     /// Adds an argument.
     pub(crate) fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Lets paths begin with what git does with them, such as `:(exclude,literal)`; whoever names one has to say `literal`.
+    pub(crate) fn with_magic(mut self) -> Self {
+        self.magic = true;
         self
     }
 

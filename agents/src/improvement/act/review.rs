@@ -9,7 +9,7 @@ use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
-use ropewalk_schemas::{BuildId, KnowledgeId, ReviewId, Subject, TaskId};
+use ropewalk_schemas::{BuildId, KnowledgeId, RepoPath, ReviewId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -125,10 +125,12 @@ async fn interpretation(
 /// Lets the model look at what the build left. One that left nothing, or cannot be checked out, is judged by what is told.
 async fn reading(options: &ImprovementOptions, reviewed: &ReviewedBuild) -> Option<ReadingTools> {
     let head = reviewed.build.head.as_ref()?;
-    let reading = options.repository.tools_at(AgentMode::Review, head).await;
     // What was planned stands in what it is told.
-    let reading = reading.and_then(|reading| reading.without(decide::IDEAS));
+    let ideas = RepoPath::parse(decide::IDEAS).ok();
+    let repository = &options.repository;
+    let reading = repository.tools_at(AgentMode::Review, head, ideas.as_ref());
     reading
+        .await
         .inspect_err(|error| warn!("the review cannot look at `{head}`: {error}"))
         .ok()
 }

@@ -6,9 +6,10 @@ use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::DecisionNeeded;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
-use ropewalk_schemas::question::{About, Content};
+use ropewalk_schemas::question::{About, Content, QuestionKind};
 use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
 use ropewalk_store::{ChangeSet, EventFilter};
 
@@ -105,8 +106,12 @@ pub(super) async fn build_ended(
             ended.reason.as_deref().unwrap_or("no reason was stored")
         ),
         details: format!(
-            "{} of {} tasks landed, {} failed, {} were skipped, {} are blocked.",
-            counts.complete, counts.total, counts.failed, counts.skipped, counts.blocked
+            "{} of {} landed, {} failed, {} were skipped, {} are blocked.",
+            counts.complete,
+            counted(counts.total, "task"),
+            counts.failed,
+            counts.skipped,
+            counts.blocked
         ),
         options: ABOUT_BUILD.to_vec(),
         recommended: Some(DecisionNeeded::Retry),
@@ -177,6 +182,10 @@ async fn put(
         Some(Content::Call { rule, .. }) => Some(rule.clone()),
         _ => None,
     };
+    if decision.content.is_some() {
+        // The work goes on without what was refused. Nothing is allowed by itself: who is silent leaves it open.
+        asking.kind = QuestionKind::Clarifying;
+    }
     asking.content = decision.content;
     asking.choices.retain_mut(|choice| {
         let decided = DecisionNeeded::of(Some(&choice.id));

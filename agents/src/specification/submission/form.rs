@@ -1,6 +1,8 @@
 //! The form that a model fills in. What the program fills in by itself is no part of it: whatever a model wrote there would
 //! be replaced, and lost.
 
+use std::collections::BTreeSet;
+
 use ropewalk_engine::schema_of;
 use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
@@ -57,22 +59,29 @@ pub struct Form {
 /// Returns the schema of what a model may write of a `T`.
 pub fn schema<T: JsonSchema>() -> Value {
     let mut schema = schema_of::<T>();
-    prune(&mut schema);
+    prune(&mut schema, &mut BTreeSet::new());
     schema
 }
 
-fn prune(schema: &mut Value) {
+/// Leaves out what the program fills in, and what was `told` of the items of a list before.
+fn prune(schema: &mut Value, told: &mut BTreeSet<String>) {
     match schema {
         Value::Object(parts) => {
+            if let Some(Value::Object(items)) = parts.get_mut("items") {
+                let text = items.get("description").and_then(Value::as_str);
+                if text.is_some_and(|text| !told.insert(text.to_owned())) {
+                    items.remove("description");
+                }
+            }
             if let Some(Value::Object(fields)) = parts.get_mut("properties") {
                 fields.retain(|name, _| !FILLED.contains(&name.as_str()));
             }
             if let Some(Value::Array(names)) = parts.get_mut("required") {
                 names.retain(|name| !name.as_str().is_some_and(|name| FILLED.contains(&name)));
             }
-            parts.values_mut().for_each(prune);
+            parts.values_mut().for_each(|part| prune(part, told));
         }
-        Value::Array(items) => items.iter_mut().for_each(prune),
+        Value::Array(items) => items.iter_mut().for_each(|item| prune(item, told)),
         _ => {}
     }
 }
@@ -103,6 +112,13 @@ mod tests {
 
     use super::*;
     use crate::specification::submission::fields;
+
+    #[test]
+    fn what_a_path_is_stands_in_the_form_once() {
+        let form = schema::<Form>().to_string();
+        assert_eq!(form.matches("relative to the root").count(), 1, "{form}");
+        assert!(!form.contains("case-folding"), "{form}");
+    }
 
     #[test]
     fn what_is_shown_of_a_revision_can_be_handed_in_again() {

@@ -44,7 +44,8 @@ impl From<Size> for Complexity {
 /// The idea and the size of the plan.
 #[derive(Debug, Args)]
 pub struct Generate {
-    /// The idea, as `idea list` shows it, or how it begins; with `--from` the name of a new one.
+    /// The idea, as `idea list` shows it, or how it begins; with `--from` the name of a new one, of `a-z 0-9 -`. Other words
+    /// are written so: `My walks` is `my-walks`.
     #[arg(required_unless_present = "from")]
     idea: Option<IdeaText>,
     /// A file with the whole idea, `-` for standard input: nothing is asked about it.

@@ -1,6 +1,7 @@
 //! Tells whoever runs `up` what waits for a person, what stands still and what ended, each with the command that goes on.
 
 use ropewalk_bus::{Tail, TailError};
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{BuildState, PauseReason, TaskCounts};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, QuestionAsked};
@@ -98,7 +99,8 @@ fn end(ended: &BuildCompleted) -> String {
         format!("`ropewalk build show {id}`")
     };
     format!(
-        "build of `{idea}` {}, {complete} of {total} tasks complete{why}: {next}",
-        ended.status
+        "build of `{idea}` {}, {complete} of {} complete{why}: {next}",
+        ended.status,
+        counted(total, "task")
     )
 }

@@ -196,7 +196,7 @@ fn by_phone() -> World {
     let told = text(&finished["parameters"]["text"]);
     assert!(told.contains("1 completed, 0 failed"), "{told}");
     write_text(&server, "/status");
-    hears(&server, "walks: succeeded, 1 of 1 tasks complete");
+    hears(&server, "walks: succeeded, 1 of 1 task complete");
 
     let landing = hears(&server, "What shall become of the branch?");
     press(&server, &landing, "Merge it");

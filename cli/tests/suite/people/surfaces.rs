@@ -144,7 +144,7 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
     let approved = ada.events("spec.approved");
     assert_eq!(approved.len(), 1, "{approved:?}");
     assert_eq!(approved[0]["data"]["hash"], new);
-    ada.say("/status", "walks: succeeded, 1 of 1 tasks complete");
+    ada.say("/status", "walks: succeeded, 1 of 1 task complete");
     ada.say("/agents", "notify.telegram: ");
     ada.stop();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ropewalk_config::settings::{PermissionMode, PolicySettings, Rule};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::question::{QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
@@ -125,6 +125,7 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
     let choices: Vec<&str> = question.choices.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(choices, ["guide", "allow-call", "allow-rule", "leave"]);
     assert_ne!(question.state, QuestionState::Answered);
+    assert_eq!(question.kind, QuestionKind::Clarifying);
     open.close().await;
 }
 
