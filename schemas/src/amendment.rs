@@ -131,6 +131,7 @@ mod tests {
             priority: "must".to_owned(),
             acceptance: String::new(),
             source: String::new(),
+            replaces: None,
         }
     }
 

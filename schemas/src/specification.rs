@@ -225,6 +225,10 @@ pub struct Requirement {
     pub acceptance: String,
     /// The document it comes from.
     pub source: String,
+    /// The id of the requirement of the revision before that it takes the place of, whether that one is still there or not;
+    /// left out where it takes nobody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<RequirementId>,
 }
 
 /// A signature that one task makes and others use.

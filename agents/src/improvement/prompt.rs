@@ -116,6 +116,9 @@ fn plan(reviewed: &ReviewedBuild) -> String {
             if !requirement.acceptance.is_empty() {
                 writeln!(plan, "  shown by: {}", requirement.acceptance).ok();
             }
+            if let Some(old) = &requirement.replaces {
+                writeln!(plan, "  in place of {old}, which holds no longer").ok();
+            }
         }
     }
     for task in &reviewed.tasks {

@@ -1,6 +1,6 @@
 //! Loads all that a specification is made of, before anything is asked (seed pipeline §4.2, §9.1 "eager").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_config::stack::StackProfile;
 use ropewalk_engine::AgentMode;
@@ -14,7 +14,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::Action;
-use ropewalk_schemas::{BuildId, QuestionId, RepoPath, SpecId, TaskId};
+use ropewalk_schemas::{BuildId, QuestionId, RepoPath, RequirementId, SpecId, TaskId};
 use ropewalk_store::{Query, Store, Versioned, revision_key};
 
 use super::price::TaskCost;
@@ -139,14 +139,16 @@ pub(super) async fn load(
         let link = RepoPath::parse(link).ok()?;
         Some((link.key(), target.to_owned()))
     });
+    let previous = previous(store, &spec).await?;
     let facts = Facts {
         links: links.collect(),
         standing,
+        replaceable: previous.as_ref().map_or_else(BTreeSet::new, replaceable),
         ..facts(options, store, &spec, (&files, &stack)).await?
     };
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
     Ok(LoadOutcome::Ready(Box::new(Material {
-        previous: previous(store, &spec).await?,
+        previous,
         owners: owners(store).await?,
         history: history(store).await?,
         answers: questions.iter().filter_map(|row| answered(row)).collect(),
@@ -326,7 +328,17 @@ async fn facts(
             .map(|manager| manager.as_str().to_owned())
             .collect(),
         standing: None,
+        replaceable: BTreeSet::new(),
     })
+}
+
+/// Lists the requirements of a revision, and those whose place they took.
+fn replaceable(revision: &Revision) -> BTreeSet<RequirementId> {
+    let document = &revision.document;
+    let all = document.requirements.iter().chain(&document.quality);
+    all.flat_map(|one| [Some(one.id.clone()), one.replaces.clone()])
+        .flatten()
+        .collect()
 }
 
 /// Lists the files that other specifications create, built or not, so that two plans get no migration of one number.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::specification::{Complexity, Document};
 use ropewalk_schemas::task::TaskBlock;
-use ropewalk_schemas::{GlobPattern, RepoPath, TaskId};
+use ropewalk_schemas::{GlobPattern, RepoPath, RequirementId, TaskId};
 
 use super::standing::BaseBuild;
 
@@ -41,6 +41,8 @@ pub struct Facts {
     pub installers: Vec<String>,
     /// What was built of an earlier revision.
     pub standing: Option<BaseBuild>,
+    /// The requirements whose place others may take: those of the revision before, and those that they replaced.
+    pub replaceable: BTreeSet<RequirementId>,
 }
 
 impl Facts {

@@ -12,6 +12,8 @@ mod house;
 mod ideation;
 mod reading;
 #[cfg(test)]
+mod replacing;
+#[cfg(test)]
 mod specification;
 #[cfg(test)]
 mod standing;

@@ -327,6 +327,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
         priority: priority.to_owned(),
         acceptance: String::new(),
         source: String::new(),
+        replaces: None,
     };
     let made = |revision| SpecGenerated {
         spec_id: build(1).spec,

@@ -18,6 +18,7 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
         ("+assert!(kept);\\ndiff --git a/database/1.sql", true),
         ("shown by: two rows with one name are refused", true),
         ("shown by: a thousand rows in a second", true),
+        ("in place of FR-0, which holds no longer", true),
         ("a secret of the idea", false),
     ] {
         let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
@@ -30,11 +31,15 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
             priority: "must".to_owned(),
             acceptance: acceptance.to_owned(),
             source: String::new(),
+            replaces: None,
         };
         let unique = "two rows with one name are refused";
         let quick = "a thousand rows in a second";
         let document = Document {
-            requirements: vec![requirement("FR-1", "names are unique", unique)],
+            requirements: vec![Requirement {
+                replaces: RequirementId::parse("FR-0").ok(),
+                ..requirement("FR-1", "names are unique", unique)
+            }],
             quality: vec![requirement("NFR-1", "it is quick", quick)],
             ..Document::default()
         };

@@ -281,6 +281,7 @@ impl Trace {
             priority: String::new(),
             acceptance: String::new(),
             source: String::new(),
+            replaces: None,
         })
     }
 }

@@ -202,6 +202,7 @@ mod tests {
                 priority: "must".to_owned(),
                 acceptance: "recording twice\ncounts once".to_owned(),
                 source: String::new(),
+                replaces: None,
             }],
             new_files: vec![FilePlan {
                 path: RepoPath::parse("src/`odd`|name.rs").unwrap(),

@@ -30,6 +30,7 @@ fn hostile() -> impl Strategy<Value = String> {
         1 => Just("\n---\n".to_owned()),
         1 => Just(" | ".to_owned()),
         1 => Just("- ".to_owned()),
+        1 => Just("\nReplaces: FR-1".to_owned()),
         1 => Just("\n  ".to_owned()),
         1 => Just(" #: '\"{}[]&*!%@`".to_owned()),
     ];
@@ -42,15 +43,18 @@ fn path() -> impl Strategy<Value = RepoPath> {
 }
 
 fn requirement() -> impl Strategy<Value = Requirement> {
-    (1..99_u32, hostile(), hostile(), hostile(), hostile()).prop_filter_map(
+    let id = |number: u32| RequirementId::parse(&format!("FR-{number}")).ok();
+    let texts = (hostile(), hostile(), hostile(), hostile());
+    (1..99_u32, texts, prop::option::of(1..99_u32)).prop_filter_map(
         "no id",
-        |(number, text, priority, acceptance, source)| {
+        move |(number, (text, priority, acceptance, source), replaces)| {
             Some(Requirement {
-                id: RequirementId::parse(&format!("FR-{number}")).ok()?,
+                id: id(number)?,
                 text,
                 priority,
                 acceptance,
                 source,
+                replaces: replaces.and_then(id),
             })
         },
     )

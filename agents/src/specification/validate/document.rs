@@ -1,6 +1,6 @@
 //! Checks what a specification says: its requirements, interfaces and packages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::specification::{Document, Interface};
 use ropewalk_schemas::task::TaskBlock;
@@ -46,7 +46,41 @@ pub(super) fn check(document: &Document, facts: &Facts, findings: &mut Findings)
             ));
         }
     }
+    check_replacements(document, facts, findings);
     check_packages(document, facts, findings);
+}
+
+/// Checks what requirements say of those whose place they take.
+fn check_replacements(document: &Document, facts: &Facts, findings: &mut Findings) {
+    let all = document.requirements.iter().chain(&document.quality);
+    let mut replaced: BTreeMap<&RequirementId, &RequirementId> = BTreeMap::new();
+    for (id, old) in all.filter_map(|one| Some((&one.id, one.replaces.as_ref()?))) {
+        if id == old {
+            findings.fault(format!(
+                "requirement `{id}` replaces itself; one that only changes keeps its id and says nothing in `replaces`"
+            ));
+            continue;
+        }
+        if !facts.replaceable.contains(old) {
+            let known: Vec<&str> = facts
+                .replaceable
+                .iter()
+                .map(RequirementId::as_str)
+                .collect();
+            let known = match known.as_slice() {
+                [] => "there is no revision before this one; leave `replaces` out".to_owned(),
+                known => format!("the revision before has {}", known.join(", ")),
+            };
+            findings.fault(format!(
+                "requirement `{id}` replaces `{old}`, which is not known: {known}"
+            ));
+        }
+        if let Some(other) = replaced.insert(old, id) {
+            findings.fault(format!(
+                "`{other}` and `{id}` both replace `{old}`; let one of them take its place, and the other stand for itself"
+            ));
+        }
+    }
 }
 
 fn check_packages(document: &Document, facts: &Facts, findings: &mut Findings) {

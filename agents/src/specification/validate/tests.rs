@@ -28,6 +28,7 @@ fn requirement(id: &str) -> Requirement {
         priority: "must".to_owned(),
         acceptance: "it does".to_owned(),
         source: "planning/brief.md".to_owned(),
+        replaces: None,
     }
 }
 
@@ -184,6 +185,53 @@ fn an_acceptance_that_says_nothing_is_a_fault() {
     };
     let found = check(&document, &[task("A", &[])], &facts()).errors;
     assert!(found[0].contains("`FR-1` has no acceptance"), "{found:?}");
+}
+
+#[test]
+fn a_requirement_takes_the_place_of_one_of_the_revision_before() {
+    let id = |text: &str| RequirementId::parse(text).unwrap();
+    let replacing = |own: &str, old: &str| Requirement {
+        replaces: Some(id(old)),
+        ..requirement(own)
+    };
+    let revised = Facts {
+        replaceable: BTreeSet::from([id("FR-1"), id("FR-2")]),
+        ..facts()
+    };
+    let found = |requirements: &[Requirement], facts: &Facts| {
+        let document = Document {
+            requirements: requirements.to_vec(),
+            ..document()
+        };
+        let errors = check(&document, &[task("A", &[])], facts).errors;
+        let of_replacing = errors.into_iter().filter(|error| error.contains("replace"));
+        of_replacing.collect::<Vec<_>>().join("; ")
+    };
+    let cases = [
+        // Whether the one before is still there or not.
+        (vec![requirement("FR-1"), replacing("FR-3", "FR-1")], ""),
+        (
+            vec![replacing("FR-3", "FR-1"), replacing("FR-4", "FR-2")],
+            "",
+        ),
+        (vec![replacing("FR-1", "FR-2")], ""),
+        (vec![replacing("FR-1", "FR-1")], "`FR-1` replaces itself"),
+        (
+            vec![replacing("FR-3", "FR-9")],
+            "`FR-9`, which is not known: the revision before has FR-1, FR-2",
+        ),
+        (
+            vec![replacing("FR-3", "FR-1"), replacing("FR-4", "FR-1")],
+            "`FR-3` and `FR-4` both replace `FR-1`",
+        ),
+    ];
+    for (requirements, expected) in cases {
+        let found = found(&requirements, &revised);
+        assert!(found.contains(expected), "{expected}: {found}");
+        assert_eq!(found.is_empty(), expected.is_empty(), "{found}");
+    }
+    let first = found(&[replacing("FR-3", "FR-1")], &facts());
+    assert!(first.contains("no revision before this one"), "{first}");
 }
 
 fn package(manager: &str) -> NewPackage {

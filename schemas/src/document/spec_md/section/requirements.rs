@@ -1,4 +1,5 @@
-//! Reads and writes the requirements of spec.md: each with how it is accepted and where it comes from.
+//! Reads and writes the requirements of spec.md: each with how it is accepted and where it comes from, and some with the one
+//! that they take the place of.
 
 use super::super::super::escape::{Place, unescaped};
 use super::super::super::front::Line;
@@ -10,6 +11,16 @@ use crate::specification::Requirement;
 /// How the lines begin that follow what is required.
 const ACCEPTED: &str = "\nAccepted when: ";
 const SOURCE: &str = "\nSource: ";
+const REPLACES: &str = "\nReplaces: ";
+/// The head of a table in which something is replaced.
+const WIDE_HEAD: [&str; 6] = [
+    "ID",
+    "Requirement",
+    "Priority",
+    "Acceptance",
+    "Source",
+    "Replaces",
+];
 
 /// Writes a list; a table where a text would not come back as it is.
 pub(super) fn written(requirements: &[Requirement]) -> String {
@@ -24,46 +35,75 @@ fn item(requirement: &Requirement) -> String {
         priority,
         acceptance,
         source,
+        replaces,
     } = requirement;
     let told = |heading: &str, text: &str| {
         let told = Some(format!("{heading}{text}"));
         told.filter(|_| !text.is_empty()).unwrap_or_default()
     };
     let (acceptance, source) = (told(ACCEPTED, acceptance), told(SOURCE, source));
-    let whole = format!("{id} ({priority}): {text}{acceptance}{source}");
+    let replaced = replaces.as_ref().map_or("", RequirementId::as_str);
+    let replaces = told(REPLACES, replaced);
+    let whole = format!("{id} ({priority}): {text}{acceptance}{source}{replaces}");
     format!("- {}", indented(&whole).trim_start())
 }
 
+/// Writes a table, with a column for what is replaced where something is.
 fn rows(requirements: &[Requirement]) -> String {
-    let rows = requirements.iter().map(|requirement| {
-        let Requirement {
-            id,
-            text,
-            priority,
-            acceptance,
-            source,
-        } = requirement;
-        [id.as_str(), text, priority, acceptance, source].map(cell)
-    });
+    let cells = |requirement: &Requirement| {
+        let replaced = requirement.replaces.as_ref();
+        [
+            requirement.id.as_str(),
+            &requirement.text,
+            &requirement.priority,
+            &requirement.acceptance,
+            &requirement.source,
+            replaced.map_or("", RequirementId::as_str),
+        ]
+        .map(cell)
+    };
+    let all = requirements.iter().map(cells);
+    if requirements.iter().any(|one| one.replaces.is_some()) {
+        return table(WIDE_HEAD, all);
+    }
+    let [id, text, priority, acceptance, source, _] = WIDE_HEAD;
     table(
-        ["ID", "Requirement", "Priority", "Acceptance", "Source"],
-        rows,
+        [id, text, priority, acceptance, source],
+        all.map(|[id, text, priority, acceptance, source, _]| {
+            [id, text, priority, acceptance, source]
+        }),
     )
 }
 
-/// Reads either form.
+/// Reads any form.
 pub(super) fn read(lines: &[Line<'_>]) -> Result<Vec<Requirement>, DocumentError> {
+    let first = lines.iter().find(|line| !line.text.trim().is_empty());
+    let borders = first.map_or(0, |line| line.text.matches('|').count());
+    if borders == WIDE_HEAD.len() + 1 {
+        return read_either(lines, read_item, read_wide_row);
+    }
     read_either(lines, read_item, read_row)
 }
 
 fn read_row(line: usize, cells: [String; 5]) -> Result<Requirement, DocumentError> {
-    let [id, text, priority, acceptance, source] = cells.map(|cell| unescaped(&cell, Place::Cell));
+    let [id, text, priority, acceptance, source] = cells;
+    read_wide_row(
+        line,
+        [id, text, priority, acceptance, source, String::new()],
+    )
+}
+
+fn read_wide_row(line: usize, cells: [String; 6]) -> Result<Requirement, DocumentError> {
+    let [id, text, priority, acceptance, source, replaces] =
+        cells.map(|cell| unescaped(&cell, Place::Cell));
+    let replaces = Some(replaces).filter(|id| !id.is_empty());
     Ok(Requirement {
         id: value::<RequirementId>(line, &id)?,
         text,
         priority,
         acceptance,
         source,
+        replaces: replaces.map(|id| value(line, &id)).transpose()?,
     })
 }
 
@@ -71,6 +111,10 @@ fn read_item(line: usize, item: &str) -> Result<Requirement, DocumentError> {
     let fault = || Fault::NotARequirement(shown(item)).at(line);
     let (id, rest) = item.split_once(" (").ok_or_else(fault)?;
     let (priority, rest) = rest.split_once("): ").ok_or_else(fault)?;
+    let (rest, replaces) = match rest.rsplit_once(REPLACES) {
+        Some((rest, id)) => (rest, Some(value::<RequirementId>(line, id.trim())?)),
+        None => (rest, None),
+    };
     let (rest, source) = rest.rsplit_once(SOURCE).unwrap_or((rest, ""));
     let (text, acceptance) = rest.split_once(ACCEPTED).unwrap_or((rest, ""));
     Ok(Requirement {
@@ -79,6 +123,7 @@ fn read_item(line: usize, item: &str) -> Result<Requirement, DocumentError> {
         priority: priority.to_owned(),
         acceptance: acceptance.to_owned(),
         source: source.to_owned(),
+        replaces,
     })
 }
 
@@ -95,6 +140,7 @@ mod tests {
             priority: "must".to_owned(),
             acceptance: "`print(t)` shows\n|====\n| a\n|====".to_owned(),
             source: "planning/brief.md".to_owned(),
+            replaces: None,
         };
         let list = written(std::slice::from_ref(&requirement));
         assert_eq!(
@@ -102,11 +148,23 @@ mod tests {
             "- FR-1 (must): A table has one cell a line.\n  Accepted when: `print(t)` shows\n  |====\n  | a\n  |====\n  \
              Source: planning/brief.md\n"
         );
+        let replacing = Requirement {
+            id: RequirementId::parse("FR-2").unwrap(),
+            replaces: Some(requirement.id.clone()),
+            ..requirement.clone()
+        };
+        let list = written(std::slice::from_ref(&replacing));
+        assert!(list.ends_with("brief.md\n  Replaces: FR-1\n"), "{list}");
+        assert_eq!(read(&lines_of(&list)).unwrap(), [replacing.clone()]);
         let ambiguous = Requirement {
             text: "Say\nSource: nobody".to_owned(),
             source: String::new(),
             ..requirement
         };
+        let both = [ambiguous.clone(), replacing];
+        let table = written(&both);
+        assert!(table.starts_with("| ID |"), "{table}");
+        assert_eq!(read(&lines_of(&table)).unwrap(), both);
         let table = written(std::slice::from_ref(&ambiguous));
         assert!(table.starts_with("| ID |"), "{table}");
         assert_eq!(read(&lines_of(&table)).unwrap(), [ambiguous]);
