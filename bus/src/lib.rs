@@ -21,6 +21,7 @@ pub mod inbox;
 pub mod live;
 pub mod overheard;
 pub mod poke;
+pub mod sockets;
 pub mod supervise;
 pub mod tail;
 
@@ -32,6 +33,7 @@ pub use live::{LiveChannel, LiveEvent, LiveEvents};
 pub use overheard::LiveRelay;
 pub use poke::Poker;
 pub use sharing::SharingOptions;
+pub use sockets::{SocketError, SocketHome};
 pub use tail::{Tail, TailError, TailEvents};
 pub use transport::jetstream::{
     Auth, FirstConnection, JetStreamOptions, Notice, NoticeKind, StreamOptions,

@@ -1,6 +1,5 @@
-//! Lets other processes on this machine hear ephemeral events: a socket in the state directory, a line of JSON each.
+//! Lets other processes on this machine hear ephemeral events: a socket that is found in the state directory, a line of JSON each.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,9 +12,9 @@ use tracing::warn;
 
 use crate::bus::Bus;
 use crate::live::LiveEvents;
-use crate::poke::{Address, PokeError, place};
+use crate::sockets::{Address, LOOK, SocketError, SocketHome};
 
-/// The name of the socket in the state directory.
+/// The name of the socket.
 const SOCKET: &str = "live.sock";
 /// How many processes may listen at once.
 const LISTENERS: usize = 32;
@@ -26,13 +25,10 @@ pub struct LiveRelay;
 
 impl LiveRelay {
     /// Lets others hear what `bus` carries; only for the process that holds the instance lock of the state directory.
-    pub fn serve(
-        bus: &Bus,
-        state_directory: &Path,
-        supervisor: &Supervisor,
-    ) -> Result<(), PokeError> {
-        let path = state_directory.join(SOCKET);
-        let socket = place(&path, |path| UnixListener::bind(path))?;
+    pub fn serve(bus: &Bus, home: &SocketHome, supervisor: &Supervisor) -> Result<(), SocketError> {
+        let home = home.clone();
+        let bind = move || home.hold(SOCKET, |path| UnixListener::bind(path));
+        let mut held = bind()?;
         let (bus, tasks) = (bus.clone(), supervisor.clone());
         let stop = supervisor.shutdown().soft().clone();
         supervisor.spawn("bus.overheard", async move {
@@ -40,27 +36,30 @@ impl LiveRelay {
             loop {
                 let caller = tokio::select! {
                     () = stop.cancelled() => break,
-                    caller = socket.accept() => caller,
+                    caller = held.socket.accept() => caller,
+                    () = tokio::time::sleep(LOOK) => {
+                        held = held.kept(&bind);
+                        continue;
+                    }
                 };
                 match caller {
                     Ok((caller, _)) => {
                         // Who comes in vain hears nothing, and finds in the store what was said.
-                        if let Ok(held) = Arc::clone(&places).try_acquire_owned() {
+                        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
                             let (live, stop) = (bus.live().subscribe(), stop.clone());
                             tasks.spawn("bus.overheard.listener", async move {
                                 tell(caller, live, stop).await;
-                                drop(held);
+                                drop(place);
                             });
                         }
                     }
                     Err(error) => {
-                        warn!("the socket `{}` failed: {error}", path.display());
+                        warn!("the socket `{}` failed: {error}", held.path().display());
                         break;
                     }
                 }
             }
-            // Whoever comes next makes its own; a leftover only answers that nobody tells.
-            drop(fs::remove_file(&path));
+            held.give_up();
         });
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
-use ropewalk_bus::poke::PokeError;
+use ropewalk_bus::SocketError;
 use ropewalk_config::ConfigError;
 use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
@@ -275,7 +275,7 @@ macro_rules! plain_errors {
 plain_errors! {
     BackupError = "store",
     InvalidId = "name",
-    PokeError = "bus",
+    SocketError = "bus",
     TaskFailure = "crash",
 }
 

@@ -109,6 +109,11 @@ fn is_secret(name: &OsString) -> bool {
         "KEY",
         "TOKEN",
         "SECRET",
+    /// Returns where sockets of this user lie while somebody is logged in (XDG); there need not be such a place.
+    pub fn runtime_home(&self) -> Option<PathBuf> {
+        self.absolute("XDG_RUNTIME_DIR")
+    }
+
         "PASSW",
         "PASSPHRASE",
         "CREDENTIAL",
@@ -155,6 +160,11 @@ mod tests {
             "canary-1",
             "canary-5",
             "canary-4",
+        assert_eq!(environment.runtime_home(), None);
+        for (set, expected) in [("run", None), ("/run/user/7", Some("/run/user/7"))] {
+            let environment = Environment::from_pairs([("XDG_RUNTIME_DIR", set)]);
+            assert_eq!(environment.runtime_home(), expected.map(PathBuf::from));
+        }
             "canary-2",
             "canary-of-twenty-letters",
             "canary-3",

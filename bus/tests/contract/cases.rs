@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_bus::{Consumer, Failure, Poker};
+use ropewalk_bus::{Consumer, Failure, Poker, SocketHome};
 use ropewalk_schemas::payload::TaskSkipped;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::{
@@ -56,7 +56,8 @@ fn is_for(subscriber: &str, event: &Event) -> bool {
 
 /// Publishes forty events from three processes at once; answers them as they are stored.
 async fn publish_from_three_processes(world: &World, running: &RunningBus) -> Result<Vec<Event>> {
-    Poker::listen(&running.bus, world.directory.path(), &running.supervisor)?;
+    let home = SocketHome::new(world.directory.path(), None);
+    Poker::listen(&running.bus, &home, &running.supervisor)?;
     let directory = world.directory.path().to_owned();
     let published =
         tokio::task::spawn_blocking(move || publishers::publish_at_once(&directory)).await??;

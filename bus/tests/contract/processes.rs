@@ -1,5 +1,7 @@
 //! What happens between processes: pokes, and the broker that we run ourselves.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::supervise::{SuperviseError, SupervisedServer};
-use ropewalk_bus::{JetStreamOptions, Poker, TransportOptions};
+use ropewalk_bus::{JetStreamOptions, LiveRelay, Poker, SocketHome, TransportOptions};
 use ropewalk_runtime::{Shutdown, Supervisor};
 use ropewalk_schemas::ProjectName;
 use ropewalk_store::ChangeSet;
@@ -19,7 +21,8 @@ use crate::support::{PATIENCE, RunningBus, World, finish_all, next};
 async fn a_poke_brings_what_another_process_committed() -> Result<()> {
     let world = World::embedded()?;
     let running = world.start().await?;
-    Poker::listen(&running.bus, world.directory.path(), &running.supervisor)?;
+    let home = SocketHome::new(world.directory.path(), None);
+    Poker::listen(&running.bus, &home, &running.supervisor)?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let first = world.emit(&running.store, "a", "here").await?;
     assert_eq!(finish_all(&mut inbox, 1).await?, [first]);
@@ -37,6 +40,29 @@ async fn a_poke_brings_what_another_process_committed() -> Result<()> {
         "nobody is left to hear it"
     );
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_runs_is_found_again_after_its_runtime_directory_is_gone() -> Result<()> {
+    let world = World::embedded()?;
+    let running = world.start().await?;
+    let (state, runtime) = (world.directory.path(), world.directory.path().join("run"));
+    DirBuilder::new().mode(0o700).create(&runtime)?;
+    let home = SocketHome::new(state, Some(runtime.clone()));
+    Poker::listen(&running.bus, &home, &running.supervisor)?;
+    LiveRelay::serve(&running.bus, &home, &running.supervisor)?;
+    ensure!(Poker::poke(state)? && LiveRelay::listen(state).await.is_some());
+    // So it goes when the user logs out, and the program stays.
+    std::fs::remove_dir_all(&runtime)?;
+    ensure!(!Poker::poke(state)?, "nothing is left of it");
+    tokio::time::timeout(PATIENCE, async {
+        while !(Poker::poke(state)? && LiveRelay::listen(state).await.is_some()) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::Ok(())
+    })
+    .await??;
+    running.stop().await
 }
 
 fn pid(state: &Path) -> Result<i32> {

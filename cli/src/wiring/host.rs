@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_bus::{LiveRelay, Poker, Services as BusServices, SharingOptions};
+use ropewalk_bus::{LiveRelay, Poker, Services as BusServices, SharingOptions, SocketHome};
 use ropewalk_config::Environment;
 use ropewalk_config::settings::PolicySettings;
 use ropewalk_engine::{CurrentValue, Engine, Models};
@@ -240,8 +240,9 @@ async fn begin(
         notices::serve_bot(project, environment, &services, supervisor)?;
     }
     if !crew.shares() {
-        Poker::listen(&services.bus, project.state(), supervisor)?;
-        LiveRelay::serve(&services.bus, project.state(), supervisor)?;
+        let home = SocketHome::new(project.state(), environment.runtime_home());
+        Poker::listen(&services.bus, &home, supervisor)?;
+        LiveRelay::serve(&services.bus, &home, supervisor)?;
     }
     keep_house(project, &services, supervisor);
     Ok((services, right, (git, follower)))

@@ -3,10 +3,13 @@ mod cassettes;
 mod following;
 
 use std::process::{Command as Process, Stdio};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use ropewalk_bus::Poker;
 
 use crate::world::World;
 
@@ -38,6 +41,30 @@ fn what_is_to_outlive_its_terminal_does() {
 }
 
 #[test]
+#[test]
+fn who_runs_is_found_by_verbs_that_know_another_runtime_directory_or_none() {
+    let world = World::scripted();
+    let runtime = world.root().join("run");
+    DirBuilder::new().mode(0o700).create(&runtime).unwrap();
+    let up = world.up_with(&[("XDG_RUNTIME_DIR", runtime.to_str().unwrap())]);
+    let sockets = || {
+        let lying = std::fs::read_dir(runtime.join("ropewalk"));
+        lying.unwrap().count()
+    };
+    assert_eq!(sockets(), 2, "what is poked and what is heard");
+    for variable in [None, Some("elsewhere"), Some("/run/user/4711")] {
+        let mut verb = world.ropewalk(["idea", "new", "Walks"]);
+        verb.envs(variable.map(|value| ("XDG_RUNTIME_DIR", value)));
+        verb.assert().success();
+        assert!(Poker::poke(&world.state()).unwrap());
+    }
+    // Only beside who runs does a conversation go on without a second instance on the state.
+    let mut chat = world.ropewalk(["idea", "chat", "walks"]);
+    chat.write_stdin("I walk every day.").assert().success();
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+    assert_eq!(sockets(), 0, "nothing is left");
+}
+
 fn a_second_process_on_one_state_is_refused() {
     let world = World::scripted();
     let up = world.up();
