@@ -118,13 +118,13 @@ async fn start(
     // Whatever else listens here is not in the way of a free port.
     let address = ["server.address=127.0.0.1:0".to_owned()];
     let project = own_project(directory, environment, &address)?;
-    let door = crate::wiring::door(&project).await?;
+    let doors = crate::wiring::doors(&project).await?;
     let host = Host::start(project, environment).await?;
-    if let Some(door) = door {
+    if let Some(doors) = doors {
         let (directory, own) = (directory.to_owned(), environment.clone());
         let load = move || Project::load(&directory, &address, &own);
         let checkup = doctor::checkup(environment.clone(), load);
-        output.note(&host.serve(door, environment, checkup)?)?;
+        output.note(&host.serve(doors, environment, checkup)?)?;
     }
     Ok(host)
 }

@@ -45,7 +45,7 @@ pub use models::{ModelCheck, check_models};
 pub(crate) use notices::telegram;
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
-pub(crate) use serving::door;
+pub(crate) use serving::doors;
 pub(crate) use traced::{begin as begin_traces, flush as flush_traces};
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};

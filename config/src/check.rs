@@ -24,6 +24,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
         .or_else(|| bus(config))
         .or_else(|| people(config))
         .or_else(|| telegram(config))
+        .or_else(|| server(config))
         .or_else(|| telemetry(config))
         .or_else(|| together(config))
 }
@@ -224,6 +225,17 @@ fn telemetry(config: &Config) -> Option<Fault> {
     let endpoint = config.telemetry.endpoint.as_ref()?;
     let reason = (NOT_HTTP, "write it like `http://127.0.0.1:4318`");
     let fault = ("telemetry.endpoint".to_owned(), reason.into());
+/// Nobody tells how the program does where nothing is served.
+fn server(config: &Config) -> Option<Fault> {
+    let server = &config.server;
+    let reason = (
+        "needs `server.enabled = true`",
+        "set it, or drop `server.admin_address`",
+    );
+    let fault = ("server.admin_address".to_owned(), reason.into());
+    (server.admin_address.is_some() && !server.enabled).then_some(fault)
+}
+
     (!matches!(endpoint.scheme(), "http" | "https")).then_some(fault)
 }
 

@@ -33,7 +33,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::guard::intake::{Bounds, intake};
-use crate::guard::{here, known, outer};
+use crate::guard::{here, known, outer, outer_admin};
 use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::{document, health, pages};
@@ -56,12 +56,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
                 .layer(taken_in(Bounds::FILE)),
         )
         .layer(from_fn_with_state(shared.clone(), known));
-    let open = Router::new()
-        .route("/livez", get(health::livez))
-        .route("/healthz", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .layer(from_fn(here));
+    let open = told().layer(from_fn(here));
     Router::new()
         .merge(guarded)
         .merge(open)
@@ -73,6 +68,29 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
         .layer(from_fn_with_state(shared.clone(), outer))
         .layer(from_fn(pages::in_words))
         .with_state(shared.clone())
+}
+
+/// Returns what is told to whoever comes where nothing else is.
+pub(crate) fn admin_router(shared: &ServerState) -> Router {
+    told()
+        .fallback(nothing_else)
+        .layer(from_fn_with_state(shared.clone(), outer_admin))
+        .with_state(shared.clone())
+}
+
+/// Returns what says how the program does.
+fn told() -> Router<ServerState> {
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/healthz", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+}
+
+async fn nothing_else() -> Response {
+    let next = "`/livez`, `/readyz` and `/metrics` are all that there is at this address";
+    let text = ("there is nothing here", next);
+    Problem::new(StatusCode::NOT_FOUND, "unknown-path", text).into_response()
 }
 
 fn resources() -> OpenApiRouter<ServerState> {

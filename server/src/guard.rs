@@ -60,8 +60,32 @@ pub(crate) async fn outer(
     request: Request,
     next: Next,
 ) -> Response {
-    let asking = RequestSpan::begin(&shared, &request);
-    let outcome = match admitted(&shared, &request) {
+    let admitted = meant(&shared, &request).map_err(|problem| (problem, None));
+    let admitted = admitted.and_then(|()| counted(&shared, &request));
+    answer(&shared, admitted, request, next).await
+}
+
+/// Answers whoever does not ask too often, by whatever name: those who watch know an address alone.
+pub(crate) async fn outer_admin(
+    State(shared): State<ServerState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let admitted = counted(&shared, &request);
+    answer(&shared, admitted, request, next).await
+}
+
+/// Why a request is not let through, and how long whoever asked rests.
+type Refusal = (Problem, Option<Duration>);
+
+async fn answer(
+    shared: &ServerState,
+    admitted: Result<(), Refusal>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let asking = RequestSpan::begin(shared, &request);
+    let outcome = match admitted {
         Ok(()) => Supervisor::guard("api", next.run(request))
             .await
             .map_err(|crash| Problem::failed(&crash)),
@@ -75,7 +99,7 @@ pub(crate) async fn outer(
         response.headers_mut().insert(header::CONNECTION, close);
     }
     if let Some(asking) = asking {
-        asking.end(response.status(), &shared);
+        asking.end(response.status(), shared);
     }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);
@@ -83,7 +107,8 @@ pub(crate) async fn outer(
     response
 }
 
-fn admitted(shared: &ServerState, request: &Request) -> Result<(), (Problem, Option<Duration>)> {
+/// Refuses who means another server, and what a page of another one asks.
+fn meant(shared: &ServerState, request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
     let host = text(headers, &header::HOST).unwrap_or_default();
     if !shared.hosts.has(host) {
@@ -91,8 +116,7 @@ fn admitted(shared: &ServerState, request: &Request) -> Result<(), (Problem, Opt
             "this server is not called so",
             "name its own address, or add the name to `server.hosts`",
         );
-        let problem = Problem::new(StatusCode::FORBIDDEN, "host", text);
-        return Err((problem, None));
+        return Err(Problem::new(StatusCode::FORBIDDEN, "host", text));
     }
     if headers.contains_key(header::ORIGIN)
         && !text(headers, &header::ORIGIN).is_some_and(|origin| shared.hosts.has_origin(origin))
@@ -101,9 +125,13 @@ fn admitted(shared: &ServerState, request: &Request) -> Result<(), (Problem, Opt
             "a page of somebody else may not ask here",
             "open one of this server",
         );
-        let problem = Problem::new(StatusCode::FORBIDDEN, "origin", text);
-        return Err((problem, None));
+        return Err(Problem::new(StatusCode::FORBIDDEN, "origin", text));
     }
+    Ok(())
+}
+
+/// Counts a request to whom it comes from.
+fn counted(shared: &ServerState, request: &Request) -> Result<(), Refusal> {
     let peer = peer(request);
     let now = shared.services.clock.now();
     let mut rates = shared.rates();
@@ -181,10 +209,7 @@ pub(crate) async fn here(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", text).into_response()
 }
 
-fn who(
-    shared: &ServerState,
-    request: &Request,
-) -> Result<(Person, Csrf), (Problem, Option<Duration>)> {
+fn who(shared: &ServerState, request: &Request) -> Result<(Person, Csrf), Refusal> {
     let (headers, now) = (request.headers(), shared.services.clock.now());
     let peer = peer(request);
     if let Some(rests) = shared.rates().rests(Kind::Wrong, &peer, now) {

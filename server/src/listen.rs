@@ -93,6 +93,15 @@ impl Door {
         if !address.socket.ip().is_loopback() && !people.are_named() {
             return Err(ListenError::NobodyNamed(address.socket));
         }
+        Self::at(address).await
+    }
+
+    /// Takes an address at which nobody learns or changes more than how the program does.
+    pub async fn open_to_all(address: Address) -> Result<Self, ListenError> {
+        Self::at(address).await
+    }
+
+    async fn at(address: Address) -> Result<Self, ListenError> {
         let listener = take(address).await?;
         let address = listener
             .local_addr()
@@ -109,6 +118,8 @@ impl Door {
 /// A server that has its address, and serves once it is told to.
 pub struct Server {
     door: Door,
+    /// Where how the program does is told to whoever comes.
+    admin: Option<Door>,
     shared: ServerState,
     tasks: Supervisor,
 }
@@ -125,9 +136,17 @@ impl Server {
         let tasks = supervisor.clone();
         Ok(Self {
             door,
+            admin: None,
             shared,
             tasks,
         })
+    }
+
+    /// Tells whoever comes to another door how the program does, and nothing else.
+    #[must_use]
+    pub fn telling_at(mut self, admin: Option<Door>) -> Self {
+        self.admin = admin;
+        self
     }
 
     /// Returns where it listens.
@@ -150,39 +169,52 @@ impl Server {
 
     /// Serves until the process stops.
     pub fn serve(self) {
-        let tasks = self.tasks.clone();
-        forget(&self.shared, &tasks);
-        self.tasks.spawn("api", async move {
-            let router = api::router(&self.shared, &tasks);
-            let places = Arc::new(Semaphore::new(CONNECTIONS));
-            let stop = tasks.shutdown().soft().clone();
-            loop {
-                let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                    return;
-                };
-                let accepted = tokio::select! {
-                    () = stop.cancelled() => return,
-                    accepted = self.door.listener.accept() => accepted,
-                };
-                match accepted {
-                    Ok((stream, peer)) => {
-                        let (router, stop) = (router.clone(), stop.clone());
-                        let shared = self.shared.clone();
-                        tasks.spawn(CONNECTION, async move {
-                            let served = connection(stream, (peer.ip(), shared), router, stop);
-                            if let Err(crash) = Supervisor::guard(CONNECTION, served).await {
-                                error!("a connection was given up: {crash}");
-                            }
-                            drop(place);
-                        });
+        let Self {
+            door,
+            admin,
+            shared,
+            tasks,
+        } = self;
+        forget(&shared, &tasks);
+        if let Some(admin) = admin {
+            let router = api::admin_router(&shared);
+            let served = serve(admin, router, shared.clone(), tasks.clone());
+            tasks.spawn("api.admin", served);
+        }
+        let router = api::router(&shared, &tasks);
+        tasks.spawn("api", serve(door, router, shared, tasks.clone()));
+    }
+}
+
+/// Serves `router` behind a door until the process stops.
+async fn serve(door: Door, router: Router, shared: ServerState, tasks: Supervisor) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let stop = tasks.shutdown().soft().clone();
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = door.listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let (router, stop) = (router.clone(), stop.clone());
+                let shared = shared.clone();
+                tasks.spawn(CONNECTION, async move {
+                    let served = connection(stream, (peer.ip(), shared), router, stop);
+                    if let Err(crash) = Supervisor::guard(CONNECTION, served).await {
+                        error!("a connection was given up: {crash}");
                     }
-                    Err(error) => {
-                        warn!("no connection can be taken for now: {error}");
-                        self.shared.services.clock.sleep(REST).await;
-                    }
-                }
+                    drop(place);
+                });
             }
-        });
+            Err(error) => {
+                warn!("no connection can be taken for now: {error}");
+                shared.services.clock.sleep(REST).await;
+            }
+        }
     }
 }
 

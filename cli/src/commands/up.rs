@@ -73,8 +73,8 @@ impl Up {
             project.config().bus.transport,
             project.state().display()
         );
-        let door = if crew.serves() {
-            wiring::door(&project).await?
+        let doors = if crew.serves() {
+            wiring::doors(&project).await?
         } else {
             None
         };
@@ -89,10 +89,10 @@ impl Up {
         if tells {
             notices::begin(&host, &app.output);
         }
-        if let Some(door) = door {
+        if let Some(doors) = doors {
             let checkup = doctor::checkup(app.environment.clone(), move || load());
             app.output
-                .note(&host.serve(door, &app.environment, checkup)?)?;
+                .note(&host.serve(doors, &app.environment, checkup)?)?;
         }
         app.output.note(&summary)?;
         host.stopped().await;

@@ -11,7 +11,7 @@ use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
-use ropewalk_server::{Checkup, Door};
+use ropewalk_server::Checkup;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use ropewalk_workspace::Git;
 use tracing::{error, warn};
@@ -21,6 +21,7 @@ use super::agents::{self, Crew, Parts};
 use super::follow::Follower;
 use super::processes::{self, Place};
 use super::sandbox::Confinement;
+use super::serving::Doors;
 use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
 use crate::error::CliError;
 use crate::interrupts::{Interrupts, Turn};
@@ -121,18 +122,18 @@ impl Host {
         follower.begin(&self.project, environment, load, &self.supervisor);
     }
 
-    /// Serves the API behind `door`, where `checkup` looks at everything that a run needs; returns what people are told of
+    /// Serves the API behind `doors`, where `checkup` looks at everything that a run needs; returns what people are told of
     /// it.
-    pub fn serve(
+    pub(crate) fn serve(
         &self,
-        door: Door,
+        doors: Doors,
         environment: &Environment,
         checkup: Checkup,
     ) -> Result<String, CliError> {
         let (services, supervisor) = (&self.services, &self.supervisor);
         let hook = notices::hook(&self.project, environment, services, supervisor)?;
         serving::serve(
-            door,
+            doors,
             &self.project,
             (&self.git, hook, checkup),
             (services, supervisor),

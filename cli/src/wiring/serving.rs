@@ -1,5 +1,6 @@
 //! Serves the API in a process that runs agents: its address is taken before they begin, and it may be gone without them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +20,42 @@ use crate::project::Project;
 /// The key of the address.
 const ADDRESS: &str = "server.address";
 
-/// Takes the address of the API; `None` where it is switched off, or where the default one cannot be had.
-pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
+/// The key of the address at which it is told how the program does.
+const ADMIN: &str = "server.admin_address";
+
+/// Where is served: the API, and how the program does.
+pub(crate) struct Doors {
+    api: Door,
+    admin: Option<Door>,
+}
+
+/// Takes the addresses; `None` where the API is switched off, or where the default one cannot be had.
+pub(crate) async fn doors(project: &Project) -> Result<Option<Doors>, CliError> {
+    let admin = admin_door(project).await?;
+    let api = api_door(project).await?;
+    Ok(api.map(|api| Doors { api, admin }))
+}
+
+/// Takes the address at which whoever comes is told how the program does, where one is named.
+async fn admin_door(project: &Project) -> Result<Option<Door>, CliError> {
+    let Some(socket) = project.config().server.admin_address else {
+        return Ok(None);
+    };
+    let chosen = true;
+    match Door::open_to_all(Address { socket, chosen }).await {
+        Ok(door) => Ok(Some(door)),
+        Err(error) => {
+            let code = match error {
+                ListenError::Taken(_) => "address-taken",
+                _ => "address",
+            };
+            let next = format!("set another `{ADMIN}`");
+            Err(CliError::refused(code, (error.to_string(), next)))
+        }
+    }
+}
+
+async fn api_door(project: &Project) -> Result<Option<Door>, CliError> {
     let settings = &project.config().server;
     if !settings.enabled {
         return Ok(None);
@@ -43,7 +78,7 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
 
 /// Serves behind `door`; returns what people are told of it.
 pub(super) fn serve(
-    door: Door,
+    doors: Doors,
     project: &Project,
     (git, hook, checkup): (&Git, Option<Arc<dyn Hook>>, Checkup),
     (services, supervisor): (&Services, &Supervisor),
@@ -64,12 +99,17 @@ pub(super) fn serve(
         builds_with: project.config().models.builders(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };
-    let server = Server::new(door, options, services.clone(), supervisor)?;
-    let told = match project.person() {
+    let admin = doors.admin.as_ref().map(Door::address);
+    let server = Server::new(doors.api, options, services.clone(), supervisor)?;
+    let server = server.telling_at(doors.admin);
+    let mut told = match project.person() {
         Ok(person) => format!("pages and API: {}", server.link(person)),
         // Whoever runs this is nobody; people come with their tokens.
         Err(_) => format!("pages and API: http://{}", server.address()),
     };
+    if let Some(address) = admin {
+        write!(told, "\nhow it does: http://{address}/readyz and /metrics").ok();
+    }
     server.serve();
     Ok(told)
 }

@@ -12,6 +12,9 @@ pub struct ServerSettings {
     pub enabled: bool,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it is told how the program does, to whoever comes; none for this machine alone, at `address`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin_address: Option<SocketAddr>,
     /// The names by which it is reached beside its own address, each with its port where that is not the usual one.
     pub hosts: Vec<String>,
     /// The proxies in front of it, which are believed when they say whom they ask for; nobody else is.

@@ -219,6 +219,7 @@ mod tests {
         check(served, &json!(true), Some(&json!(false)), true);
         check(served, &json!(false), Some(&json!(true)), false);
         check("server.address", &json!("0.0.0.0:80"), None, true);
+        check("server.admin_address", &json!("127.0.0.1:1"), None, true);
         let bus = json!("nats://h:1");
         check("bus.transport", &json!("embedded"), Some(&bus), false);
         check("bus.transport", &json!("nats"), None, true);

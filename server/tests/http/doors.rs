@@ -1,11 +1,14 @@
 //! Who gets in and where: addresses, links, cookies, and what is open to the machine itself.
 
+use std::net::SocketAddr;
+
+use ropewalk_config::settings::Network;
 use ropewalk_desk::people::People;
 use ropewalk_schemas::advice::Words;
 use ropewalk_server::{Address, Door, ListenError};
 use serde_json::{Value, json};
 
-use crate::house::{House, answered, anywhere, name, people};
+use crate::house::{ADA, House, answered, anywhere, name, people};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_logs_in_once_and_a_page_proves_itself_before_it_changes_anything() {
@@ -86,6 +89,53 @@ async fn how_the_program_does_is_told_to_the_machine_itself() {
     );
     assert_eq!(rebound.body["events"], Value::Null);
     house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_from_elsewhere_is_told_how_it_does_and_nothing_else() {
+    // A proxy that is believed speaks for a machine that is not this one.
+    let here = Network::try_from("127.0.0.1".to_owned()).unwrap();
+    let house = House::behind(vec![here]).await;
+    let from_elsewhere = |address: SocketAddr, method: &str, path: &str| {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let request = house
+            .client
+            .request(method, format!("http://{address}{path}"));
+        answered(request.header("X-Forwarded-For", "203.0.113.9"))
+    };
+    for path in ["/livez", "/healthz", "/readyz", "/metrics"] {
+        let refused = from_elsewhere(house.address, "GET", path).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text);
+        let told = from_elsewhere(house.admin, "GET", path).await;
+        assert_eq!(told.status, 200, "{path}: {}", told.text);
+        // A probe knows the address of a container, by which this server does not call itself.
+        let url = format!("http://{}{path}", house.admin);
+        let named = answered(house.client.get(url).header("Host", "10.0.0.7")).await;
+        assert_eq!(named.status, 200, "{path}: {}", named.text);
+    }
+    let metrics = from_elsewhere(house.admin, "GET", "/metrics").await;
+    assert!(
+        metrics.text.contains("ropewalk_events 0"),
+        "{}",
+        metrics.text
+    );
+    for path in ["/", "/api/profile", "/api/ideation/sessions", "/login"] {
+        for method in ["GET", "POST"] {
+            let url = format!("http://{}{path}", house.admin);
+            let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+            let asked = answered(house.client.request(method, url).bearer_auth(ADA)).await;
+            assert_eq!(asked.status, 404, "{path}: {}", asked.text);
+        }
+    }
+    // Who is alive and cannot work is not sent any.
+    house.services.store.close().await.unwrap();
+    let ready = from_elsewhere(house.admin, "GET", "/readyz").await;
+    assert_eq!(
+        (ready.status, ready.body["code"].as_str()),
+        (503, Some("store"))
+    );
+    let lives = from_elsewhere(house.admin, "GET", "/livez").await;
+    assert_eq!(lives.status, 200);
 }
 
 #[tokio::test]

@@ -53,6 +53,8 @@ pub(crate) struct House {
     pub(crate) services: Services,
     pub(crate) supervisor: Supervisor,
     pub(crate) address: SocketAddr,
+    /// Where whoever comes is told how it does.
+    pub(crate) admin: SocketAddr,
     pub(crate) client: reqwest::Client,
     /// A link by which ada logs in.
     pub(crate) link: String,
@@ -125,7 +127,10 @@ impl House {
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();
+        let admin = Door::open_to_all(anywhere()).await.unwrap();
+        let told = admin.address();
         let server = Server::new(door, options, services.clone(), &supervisor).unwrap();
+        let server = server.telling_at(Some(admin));
         let link = server.link(&Person::alone(name("ada")));
         let address = server.address();
         server.serve();
@@ -134,6 +139,7 @@ impl House {
             services,
             supervisor,
             address,
+            admin: told,
             client: http::client(ClientOptions::default()).unwrap(),
             link,
             looks,

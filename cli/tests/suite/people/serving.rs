@@ -135,6 +135,36 @@ fn a_taken_default_moves_on_a_chosen_address_is_refused_and_off_is_off() {
 }
 
 #[test]
+fn an_address_for_those_who_watch_is_taken_as_it_is_named() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
+    let world = World::scripted();
+    let said = world.refused(&format!("up --set server.admin_address={taken}"), 1);
+    assert!(
+        said.contains("is taken; set another `server.admin_address`"),
+        "{said}"
+    );
+    drop(holder);
+    let variables = [("ROPEWALK_SERVER__ADMIN_ADDRESS", "127.0.0.1:0")];
+    let up = world.up_with(&variables);
+    let patience = Instant::now() + Duration::from_secs(30);
+    let told = loop {
+        let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+        let told = log.split_once("how it does: http://");
+        if let Some((told, _)) = told.and_then(|(_, rest)| rest.split_once("/readyz")) {
+            break told.to_owned();
+        }
+        assert!(Instant::now() < patience, "{log}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_ne!(told, address(&world));
+    let (status, ready) = ask(&told, "GET /readyz", None);
+    assert_eq!((status, &ready["status"]), (200, &json!("ok")));
+    assert_eq!(ask(&told, "GET /api/profile", None).0, 404);
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
 fn a_process_of_a_team_serves_and_runs_no_agent() {
     let (postgres, nats) = (
         PostgresServer::start().unwrap(),
