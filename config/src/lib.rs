@@ -17,6 +17,7 @@ mod layers;
 mod load;
 mod locations;
 mod origin;
+mod otel;
 mod trust;
 mod yaml;
 
@@ -34,6 +35,7 @@ pub use language::fenced;
 pub use load::{DEFAULTS, LoadedConfig, PROJECT_FILE, user_file};
 pub use locations::Locations;
 pub use origin::Origin;
+pub use otel::OtelVariables;
 pub use prompts::{Prompt, PromptError, Prompts};
 pub use questions::{QuestionDraft, QuestionTemplates, Trigger};
 pub use settings::Config;

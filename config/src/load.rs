@@ -8,6 +8,7 @@ use crate::environment::Environment;
 use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
+use crate::otel::{self, OtelVariables};
 use crate::settings::{Config, GateSettings, credentials};
 use crate::trust::{TrustRequest, refuse_strangers};
 
@@ -123,6 +124,8 @@ impl LoadedConfig {
             .chain(self.config.telemetry.headers.values().map(String::as_str));
         let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
         let leaves = self.layers.leaves();
+        let headers = OtelVariables::of(environment).headers.into_iter();
+        let values = values.chain(headers.map(|(_, value)| value));
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
         let passwords = texts.flat_map(credentials).map(str::to_owned);
         values.chain(passwords).chain(self.logins()).collect()
@@ -186,6 +189,9 @@ fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
 
 fn add_environment(layers: &mut Layers, environment: &Environment) {
     for (name, value) in environment.pairs() {
+    for (key, name, text) in otel::settings(environment) {
+        layers.add_text(key, &text, &Origin::Environment(name.to_owned()));
+    }
         let (Some(name), Some(text)) = (name.to_str(), value.to_str()) else {
             continue;
         };

@@ -200,6 +200,43 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
 }
 
 #[test]
+fn the_variables_of_opentelemetry_stand_above_files_and_below_our_own() -> anyhow::Result<()> {
+    let desk = Desk::new()?.user("[telemetry]\nendpoint = \"http://file:1\"\n")?;
+    let otel = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:2");
+    let headers = (
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "authorization=Bearer%20canary-of-otel",
+    );
+    let endpoint = |more: &[(&str, &str)]| -> anyhow::Result<(Option<String>, String)> {
+        let loaded = desk.load(more, &[])?;
+        let endpoint = loaded
+            .config
+            .telemetry
+            .endpoint
+            .as_ref()
+            .map(ToString::to_string);
+        Ok((endpoint, loaded.origin("telemetry.endpoint").to_string()))
+    };
+    let (url, origin) = endpoint(&[otel])?;
+    assert_eq!(url.as_deref(), Some("http://otel:2/"));
+    assert_eq!(origin, "$OTEL_EXPORTER_OTLP_ENDPOINT");
+    let (url, _) = endpoint(&[otel, ("ROPEWALK_TELEMETRY__ENDPOINT", "http://own:3")])?;
+    assert_eq!(url.as_deref(), Some("http://own:3/"));
+    let refusal = desk.refusal(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "no address")], &[]);
+    assert!(
+        refusal.starts_with("$OTEL_EXPORTER_OTLP_ENDPOINT: `telemetry.endpoint`"),
+        "{refusal}"
+    );
+    let environment = desk.environment(&[headers]);
+    let secrets = Config::load(&desk.directory(), &environment, &[])?.secrets(&environment);
+    assert!(
+        secrets.contains(&"Bearer canary-of-otel".to_owned()),
+        "{secrets:?}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_value_may_be_quoted_as_in_a_file() -> anyhow::Result<()> {
     let flags = [
         "project.name=\"walks\"",

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod in_hand;
 pub mod retry;
 pub mod secrets;
+pub mod service;
 pub mod shutdown;
 pub mod stderr;
 pub mod supervisor;
@@ -29,6 +30,7 @@ pub use clock::Clock;
 pub use ids::Ids;
 pub use in_hand::InHand;
 pub use retry::Backoff;
+pub use service::ServiceManager;
 pub use shutdown::Shutdown;
 pub use supervisor::{CrashHandler, Restarts, Supervisor, TaskFailure};
 

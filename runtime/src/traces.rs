@@ -4,7 +4,7 @@
 //! sends what it holds in batches. A receiver that is slow or gone costs spans, which are counted, and nothing else. Like the log it
 //! is the process's own, so that nobody has to pass it on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub struct TraceOptions {
     /// Of how many traces in a hundred something is sent.
     pub sample_percent: u32,
     /// What names this process: attributes of its resource.
-    pub resource: Vec<(&'static str, String)>,
+    pub resource: BTreeMap<String, String>,
 }
 
 /// Says why no spans can be sent.

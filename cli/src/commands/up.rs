@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use ropewalk_runtime::ServiceManager;
 
 use super::doctor;
 use crate::app::App;
@@ -95,7 +96,15 @@ impl Up {
                 .note(&host.serve(doors, &app.environment, checkup)?)?;
         }
         app.output.note(&summary)?;
+        let manager = ServiceManager::find(|name| app.environment.get(name));
+        if let Some(manager) = &manager {
+            manager.ready(&summary);
+            manager.keep_alive(&host.supervisor);
+        }
         host.stopped().await;
+        if let Some(manager) = &manager {
+            manager.stopping();
+        }
         app.output.note("stopping; a second signal stops at once")?;
         host.drain().await
     }

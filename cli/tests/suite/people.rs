@@ -9,6 +9,8 @@ mod surfaces;
 
 use serde_json::{Value, json};
 
+pub(crate) use serving::{address, ask};
+
 use crate::approvals::{specified, text};
 use crate::world::{World, one_line};
 

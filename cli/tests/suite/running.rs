@@ -1,15 +1,16 @@
 //! `up`: one at a time, stopped by signals, and what verbs record without it is not lost on it.
 mod cassettes;
+mod deploying;
 mod following;
 
-use std::process::{Command as Process, Stdio};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
+use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
 use ropewalk_bus::Poker;
+use serde_json::Value;
 
 use crate::world::World;
 
@@ -41,7 +42,6 @@ fn what_is_to_outlive_its_terminal_does() {
 }
 
 #[test]
-#[test]
 fn who_runs_is_found_by_verbs_that_know_another_runtime_directory_or_none() {
     let world = World::scripted();
     let runtime = world.root().join("run");
@@ -65,6 +65,7 @@ fn who_runs_is_found_by_verbs_that_know_another_runtime_directory_or_none() {
     assert_eq!(sockets(), 0, "nothing is left");
 }
 
+#[test]
 fn a_second_process_on_one_state_is_refused() {
     let world = World::scripted();
     let up = world.up();

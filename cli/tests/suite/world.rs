@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The program.
-const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 
 /// No verb takes longer, however busy the machine is.
 const LIMIT: Duration = Duration::from_mins(2);

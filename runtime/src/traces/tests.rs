@@ -9,7 +9,7 @@ fn options(endpoint: String) -> TraceOptions {
         endpoint,
         headers: HashMap::from([("x-key".to_owned(), "header-canary-1".to_owned())]),
         sample_percent: 100,
-        resource: vec![("service.name", "ropewalk".to_owned())],
+        resource: [("service.name".to_owned(), "ropewalk".to_owned())].into(),
     }
 }
 

@@ -27,14 +27,14 @@ fn said(world: &World, part: &str) -> String {
 }
 
 /// Returns the address that `up` serves on.
-pub(super) fn address(world: &World) -> String {
+pub(crate) fn address(world: &World) -> String {
     let line = said(world, "pages and API");
     let rest = line.split_once("http://").unwrap().1;
     rest.split('/').next().unwrap().to_owned()
 }
 
 /// Sends one request over a connection of its own, and returns the status and the body of the answer.
-pub(super) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
+pub(crate) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
