@@ -13,7 +13,12 @@ use crate::settings::credentials;
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
+    /// Where whoever manages the machine says what holds for everybody on it.
+    managed: Option<PathBuf>,
 }
+
+/// Where that lies; no variable names another place, since then everybody could.
+const MANAGED: &str = "/etc/ropewalk/managed.toml";
 
 // Values may be secrets, so that only names are ever printed.
 impl fmt::Debug for Environment {
@@ -28,10 +33,22 @@ impl fmt::Debug for Environment {
 impl Environment {
     /// Reads the environment of this process; call it once, at the start.
     pub fn from_process() -> Self {
-        Self::from_pairs(std::env::vars_os())
+        Self::from_pairs(std::env::vars_os()).managed_by(Path::new(MANAGED))
     }
 
-    /// Makes an environment of `pairs`.
+    /// Lets the file at `path` hold over all else, if there is one.
+    #[must_use]
+    pub fn managed_by(mut self, path: &Path) -> Self {
+        self.managed = Some(path.to_owned());
+        self
+    }
+
+    /// Returns the file that holds over all else; there need not be one.
+    pub fn managed(&self) -> Option<&Path> {
+        self.managed.as_deref()
+    }
+
+    /// Makes an environment of `pairs`, on a machine that nobody manages.
     pub fn from_pairs<Name, Value>(pairs: impl IntoIterator<Item = (Name, Value)>) -> Self
     where
         Name: Into<OsString>,
@@ -41,7 +58,10 @@ impl Environment {
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        Self { variables }
+        Self {
+            variables,
+            managed: None,
+        }
     }
 
     /// Returns the value of `name` when it is set, not empty and UTF-8.
@@ -89,6 +109,11 @@ impl Environment {
         self.base("XDG_STATE_HOME", ".local/state")
     }
 
+    /// Returns where sockets of this user lie while somebody is logged in (XDG); there need not be such a place.
+    pub fn runtime_home(&self) -> Option<PathBuf> {
+        self.absolute("XDG_RUNTIME_DIR")
+    }
+
     fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         self.absolute(variable)
             .or_else(|| self.home().map(|home| home.join(below_home)))
@@ -109,11 +134,6 @@ fn is_secret(name: &OsString) -> bool {
         "KEY",
         "TOKEN",
         "SECRET",
-    /// Returns where sockets of this user lie while somebody is logged in (XDG); there need not be such a place.
-    pub fn runtime_home(&self) -> Option<PathBuf> {
-        self.absolute("XDG_RUNTIME_DIR")
-    }
-
         "PASSW",
         "PASSPHRASE",
         "CREDENTIAL",
@@ -140,6 +160,11 @@ mod tests {
         );
         assert_eq!(environment.state_home(), Some(PathBuf::from("/var/state")));
         assert_eq!(Environment::default().state_home(), None);
+        assert_eq!(environment.runtime_home(), None);
+        for (set, expected) in [("run", None), ("/run/user/7", Some("/run/user/7"))] {
+            let environment = Environment::from_pairs([("XDG_RUNTIME_DIR", set)]);
+            assert_eq!(environment.runtime_home(), expected.map(PathBuf::from));
+        }
     }
 
     #[test]
@@ -160,11 +185,6 @@ mod tests {
             "canary-1",
             "canary-5",
             "canary-4",
-        assert_eq!(environment.runtime_home(), None);
-        for (set, expected) in [("run", None), ("/run/user/7", Some("/run/user/7"))] {
-            let environment = Environment::from_pairs([("XDG_RUNTIME_DIR", set)]);
-            assert_eq!(environment.runtime_home(), expected.map(PathBuf::from));
-        }
             "canary-2",
             "canary-of-twenty-letters",
             "canary-3",

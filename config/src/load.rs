@@ -1,4 +1,4 @@
-//! Loads the configuration of a directory: defaults < user < project < environment < flags.
+//! Loads the configuration of a directory: defaults < user < project < environment < flags < whoever manages the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,7 @@ impl Config {
         for text in overrides {
             add_override(&mut layers, text)?;
         }
+        add_managed(&mut layers, environment)?;
         Ok(LoadedConfig {
             config: read(&layers)?,
             project_file,
@@ -123,9 +124,9 @@ impl LoadedConfig {
             .chain(self.config.telegram.token_variable.as_deref())
             .chain(self.config.telemetry.headers.values().map(String::as_str));
         let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
-        let leaves = self.layers.leaves();
         let headers = OtelVariables::of(environment).headers.into_iter();
         let values = values.chain(headers.map(|(_, value)| value));
+        let leaves = self.layers.leaves();
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
         let passwords = texts.flat_map(credentials).map(str::to_owned);
         values.chain(passwords).chain(self.logins()).collect()
@@ -188,10 +189,10 @@ fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
 }
 
 fn add_environment(layers: &mut Layers, environment: &Environment) {
-    for (name, value) in environment.pairs() {
     for (key, name, text) in otel::settings(environment) {
         layers.add_text(key, &text, &Origin::Environment(name.to_owned()));
     }
+    for (name, value) in environment.pairs() {
         let (Some(name), Some(text)) = (name.to_str(), value.to_str()) else {
             continue;
         };
@@ -203,6 +204,58 @@ fn add_environment(layers: &mut Layers, environment: &Environment) {
         if path.contains('.') || Layers::is_sectionless(&path) {
             layers.add_text(&path, text, &Origin::Environment(name.to_owned()));
         }
+    }
+}
+
+fn is_flag(layers: &Layers, key: &str) -> bool {
+    layers.origin(key) == Origin::Flag
+}
+
+/// Lays what holds for everybody on this machine over the rest; a flag that says otherwise is refused, so that nobody
+/// believes it holds.
+fn add_managed(layers: &mut Layers, environment: &Environment) -> Result<(), ConfigError> {
+    let Some(path) = environment.managed() else {
+        return Ok(());
+    };
+    let Some(text) = read_file(path)? else {
+        return Ok(());
+    };
+    refuse_strangers(path)?;
+    let mut flags = layers.leaves();
+    flags.retain(|(key, _)| is_flag(layers, key) && *key != Origin::Flag.rules());
+    let path = path.to_owned();
+    let origin = Origin::Managed { path, line: None };
+    let mut own = Layers::default();
+    own.add_toml(&text, &origin)?;
+    if own.at("gate").is_some() {
+        return Err(ConfigError::Invalid {
+            origin: own.origin("gate"),
+            key: "gate".to_owned(),
+            reason: (
+                "is decided by the `ropewalk.toml` of the commit that a build begins at",
+                "drop it here",
+            )
+                .into(),
+        });
+    }
+    layers.add_toml(&text, &origin)?;
+    let refused = flags
+        .into_iter()
+        .find(|(key, value)| !is_flag(layers, key) && layers.at(key) != Some(value));
+    match refused {
+        None => Ok(()),
+        Some((key, _)) => Err(ConfigError::Invalid {
+            origin: Origin::Flag,
+            reason: (
+                format!(
+                    "is set for everybody on this machine by {}",
+                    layers.origin(&key)
+                ),
+                "leave it out, or ask whoever manages the machine",
+            )
+                .into(),
+            key,
+        }),
     }
 }
 

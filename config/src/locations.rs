@@ -75,9 +75,9 @@ impl LoadedConfig {
 
     fn base(&self, origin: &Origin) -> Result<PathBuf, ConfigError> {
         let directory = match origin {
-            Origin::User { path, .. } | Origin::Project { path, .. } => {
-                path.parent().unwrap_or(path)
-            }
+            Origin::User { path, .. }
+            | Origin::Project { path, .. }
+            | Origin::Managed { path, .. } => path.parent().unwrap_or(path),
             Origin::Default | Origin::Environment(_) | Origin::Flag => &self.directory,
         };
         std::path::absolute(directory).map_err(|error| ConfigError::Unreadable {

@@ -28,6 +28,13 @@ pub enum Origin {
     Environment(String),
     /// A flag of the command line.
     Flag,
+    /// The file of whoever manages the machine, with the line where it is known.
+    Managed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: Option<usize>,
+    },
 }
 
 impl Origin {
@@ -38,13 +45,16 @@ impl Origin {
             Self::User { .. } => "policy.rules.user",
             Self::Project { .. } => "policy.rules.project",
             Self::Environment(_) | Self::Flag => "policy.rules.flags",
+            Self::Managed { .. } => "policy.rules.managed",
         }
     }
 
     /// Returns the same origin at `line`.
     pub(crate) fn at(&self, found: Option<usize>) -> Self {
         let mut origin = self.clone();
-        if let Self::User { line, .. } | Self::Project { line, .. } = &mut origin {
+        if let Self::User { line, .. } | Self::Project { line, .. } | Self::Managed { line, .. } =
+            &mut origin
+        {
             *line = found;
         }
         origin
@@ -55,7 +65,9 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
-            Self::User { path, line } | Self::Project { path, line } => {
+            Self::User { path, line }
+            | Self::Project { path, line }
+            | Self::Managed { path, line } => {
                 write!(formatter, "{}", path.display())?;
                 line.map_or(Ok(()), |line| write!(formatter, ":{line}"))
             }

@@ -200,6 +200,71 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
 }
 
 #[test]
+fn what_the_machine_says_holds_over_all_and_a_flag_against_it_is_refused() -> anyhow::Result<()> {
+    let desk = Desk::new()?
+        .user("[build]\nloops = 11\n[sandbox]\nmode = \"off\"\n")?
+        .project("[build]\ntries = 12\n")?;
+    let path = desk.root.path().join("managed.toml");
+    let load = |text: &str, flags: &[&str]| -> Result<ropewalk_config::LoadedConfig, ConfigError> {
+        std::fs::write(&path, text).unwrap();
+        let variables = [("ROPEWALK_BUILD__INSTALLS", "13")];
+        let environment = desk.environment(&variables).managed_by(&path);
+        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        Config::load(&desk.directory(), &environment, &flags)
+    };
+    let rule =
+        "[[policy.rules]]\npermission = \"bash\"\npattern = \"git push *\"\naction = \"deny\"\n";
+    let numbers = "[build]\nloops = 1\ntries = 2\ninstalls = 3\nrebases = 4\n";
+    let managed = format!("sandbox = \"required\"\n{numbers}{rule}");
+    // A flag that says the same, and rules of flags, are nothing to refuse.
+    let own =
+        "policy.rules=[{ permission = \"bash\", pattern = \"git push *\", action = \"allow\" }]";
+    let loaded = load(&managed, &["build.rebases=4", "build.turns=7", own])?;
+    let (build, rules) = (&loaded.config.build, &loaded.config.policy.rules);
+    let held = (
+        build.loops,
+        build.tries,
+        build.installs,
+        build.rebases,
+        build.turns,
+    );
+    assert_eq!(held, (1, 2, 3, 4, 7));
+    assert_eq!(loaded.config.sandbox.mode, SandboxMode::Required);
+    assert_eq!((rules.managed.len(), rules.flags.len()), (1, 1));
+    for (key, line) in [
+        ("sandbox.mode", 1),
+        ("build.installs", 5),
+        ("policy.rules.managed[0]", 7),
+    ] {
+        assert_eq!(
+            loaded.origin(key).to_string(),
+            format!("{}:{line}", path.display()),
+            "{key}"
+        );
+    }
+    let refused =
+        |text: &str, flags: &[&str]| Words::of(&load(text, flags).unwrap_err()).to_string();
+    let told = refused(&managed, &["build.turns=7", "build.loops=9"]);
+    let place = format!("by {}:3; leave it out", path.display());
+    assert!(
+        told.starts_with("flag: `build.loops`: is set") && told.contains(&place),
+        "{told}"
+    );
+    // The gate is the repository's, and a file that cannot be read holds nobody free.
+    let told = refused("[gate]\ntask_level = \"quick\"\n", &[]);
+    assert!(
+        told.contains("managed.toml:1: `gate`: is decided by"),
+        "{told}"
+    );
+    assert!(refused("[build]\nlops = 1\n", &[]).contains("managed.toml:2: `build.lops`"));
+    std::fs::remove_file(&path)?;
+    std::fs::create_dir(&path)?;
+    let environment = desk.environment(&[]).managed_by(&path);
+    assert!(Config::load(&desk.directory(), &environment, &[]).is_err());
+    Ok(())
+}
+
+#[test]
 fn the_variables_of_opentelemetry_stand_above_files_and_below_our_own() -> anyhow::Result<()> {
     let desk = Desk::new()?.user("[telemetry]\nendpoint = \"http://file:1\"\n")?;
     let otel = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:2");

@@ -333,6 +333,7 @@ fn scopes(settings: &PolicySettings) -> impl Iterator<Item = impl Iterator<Item 
         (rules.shipped.as_slice(), rules.user.as_slice()),
         (none, rules.project.as_slice()),
         (none, rules.flags.as_slice()),
+        (none, rules.managed.as_slice()),
     ]
     .into_iter()
     .map(|(first, then)| first.iter().chain(then))

@@ -46,6 +46,9 @@ pub struct ScopedRules {
     /// Of the environment and of flags.
     #[serde(default)]
     pub flags: Vec<Rule>,
+    /// Of whoever manages the machine.
+    #[serde(default)]
+    pub managed: Vec<Rule>,
 }
 
 /// Says whether something may be done.

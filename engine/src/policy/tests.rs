@@ -58,19 +58,22 @@ async fn in_one_scope_the_last_rule_that_matches_counts() {
 
 #[tokio::test]
 async fn across_scopes_a_deny_stands_and_else_the_later_scope_counts() {
-    // By user, project and flags: what each says of the same thing, and what comes of it.
+    // By user, project, flags and machine: what each says of the same thing, and what comes of it.
     let table = [
-        (["deny", "allow", "allow"], false),
-        (["allow", "deny", "allow"], false),
-        (["allow", "allow", "deny"], false),
-        (["ask", "allow", ""], true),
-        (["allow", "ask", ""], false),
-        (["ask", "ask", "allow"], true),
-        (["allow", "", "ask"], false),
-        (["", "", ""], true),
+        (["deny", "allow", "allow", ""], false),
+        (["allow", "deny", "allow", ""], false),
+        (["allow", "allow", "deny", ""], false),
+        (["allow", "allow", "allow", "deny"], false),
+        (["allow", "allow", "allow", "ask"], false),
+        (["ask", "ask", "ask", "allow"], true),
+        (["ask", "allow", "", ""], true),
+        (["allow", "ask", "", ""], false),
+        (["ask", "ask", "allow", ""], true),
+        (["allow", "", "ask", ""], false),
+        (["", "", "", ""], true),
     ];
     for (said, expected) in table {
-        let [user, project, flags] = said.map(|action| match action {
+        let [user, project, flags, managed] = said.map(|action| match action {
             "" => Vec::new(),
             action => rules(&[format!("{action} bash git push *").as_str()]),
         });
@@ -78,6 +81,7 @@ async fn across_scopes_a_deny_stands_and_else_the_later_scope_counts() {
             user,
             project,
             flags,
+            managed,
             shipped: Vec::new(),
         };
         let policy = policy(PermissionMode::FullAuto, scoped);
@@ -95,6 +99,7 @@ async fn across_scopes_a_deny_stands_and_else_the_later_scope_counts() {
             user,
             project,
             flags: Vec::new(),
+            managed: Vec::new(),
         };
         let policy = policy(PermissionMode::FullAuto, scoped);
         assert_eq!(may(&policy, Permission::Bash, "sudo x").await, expected);
