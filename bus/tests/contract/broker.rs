@@ -19,7 +19,7 @@ use ropewalk_tests::servers::NatsServer;
 use crate::server::ConfiguredServer;
 use crate::support::{
     PATIENCE, RunningBus, World, commit, finish_all, finish_each_once, jetstream_options, next,
-    nothing_more, retry, status, stop_request, stream, subscription,
+    nothing_more, retry, sequence, status, stop_request, stream, subscription,
 };
 
 fn nats(world: &mut World) -> Result<&mut NatsServer> {
@@ -82,6 +82,46 @@ async fn events_lie_in_the_stream_with_their_cloud_events_headers() -> Result<()
     let config = &stream.cached_info().config;
     assert_eq!(config.max_age, Duration::from_hours(7 * 24));
     assert_eq!(config.discard, jetstream::stream::DiscardPolicy::Old);
+    running.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_comes_as_one_document_wakes_its_subscriber() -> Result<()> {
+    let mut world = World::jetstream()?;
+    // Nothing else finds what another process has committed in silence.
+    world.options.sweep_every = Duration::from_hours(1);
+    let running = world.start().await?;
+    let mut inbox = running.consume("build", &["task.*"]).await?;
+    let first = world.emit(&running.store, "a", "here").await?;
+    assert_eq!(finish_all(&mut inbox, 1).await?, [first]);
+    let silent = world.event("b", retry("there")?)?;
+    let committed = commit(&world.store().await?, [silent.clone()]).await?;
+    nothing_more(&mut inbox).await?;
+    let url = world.nats.as_ref().context("a broker")?.url();
+    let client = jetstream::new(async_nats::connect(url).await?);
+    let mut document = serde_json::to_value(silent.to_cloud_event())?;
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert(
+        "Content-Type",
+        "application/cloudevents+json; charset=utf-8",
+    );
+    let subject = "ropewalk.contract.task.retry";
+    // What is no event of ours wakes nobody and stays nowhere.
+    let strange = serde_json::to_vec(&serde_json::json!({ "specversion": "1.0" }))?;
+    for payload in [strange, serde_json::to_vec(&document)?] {
+        let published = client.publish_with_headers(subject, headers.clone(), payload.into());
+        published.await?.await?;
+    }
+    assert_eq!(finish_all(&mut inbox, 1).await?, [sequence(&committed)?]);
+    // Once more, and of an event that nobody ever stored.
+    document["id"] = serde_json::json!(uuid::Uuid::from_u128(7));
+    let unknown = serde_json::to_vec(&document)?;
+    client
+        .publish_with_headers(subject, headers, unknown.into())
+        .await?
+        .await?;
+    let last = world.emit(&running.store, "a", "here again").await?;
+    assert_eq!(finish_all(&mut inbox, 1).await?, [last]);
     running.stop().await
 }
 

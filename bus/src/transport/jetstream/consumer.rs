@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
-use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
 use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +15,7 @@ use super::held::{KeepOutcome, PendingMessages, acknowledge};
 use super::link::Link;
 use super::notices::{Notice, NoticeKind};
 use super::publisher::Signals;
-use super::wire;
+use super::wire::{self, Announcement};
 use super::words::chain;
 use crate::error::BusError;
 use crate::hub::{Hub, SubscriberQueue};
@@ -189,12 +188,8 @@ impl ConsumerLoop {
     /// Wakes the inbox if the delivery of the message is open, else acknowledges it.
     async fn received(&self, message: Message) {
         let (message, acker) = message.split();
-        let headers = message.headers.as_ref();
-        let sequence = wire::number(headers, wire::SEQUENCE);
-        let event_type = wire::text(headers, "ce-type");
-        let source = wire::text(headers, "ce-source").map(ComponentName::parse);
-        let (Some(sequence), Some(event_type), Some(Ok(source))) = (sequence, event_type, source)
-        else {
+        let announced = wire::announced(message.headers.as_ref(), &message.payload);
+        let Some((announced, sequence)) = self.placed(announced).await else {
             warn!(
                 "dropped a message on `{}` that is no event of ours",
                 message.subject
@@ -205,7 +200,9 @@ impl ConsumerLoop {
         let Some(shared) = self.hub.get(&self.subscription.name) else {
             return;
         };
-        if !self.subscription.takes(event_type, &source) {
+        let takes =
+            |event: &Announcement| self.subscription.takes(&event.event_type, &event.source);
+        if !takes(&announced) {
             acknowledge(&acker, AckKind::Ack).await;
             return;
         }
@@ -222,6 +219,18 @@ impl ConsumerLoop {
                 Words::of(&error)
             ),
         }
+    }
+
+    /// Finds where in the store an event lies that was announced; `None` where it is none of ours. A message that cannot be
+    /// looked up counts as none: its delivery is open in the store, and the next sweep finds it there.
+    async fn placed(&self, announced: Option<Announcement>) -> Option<(Announcement, i64)> {
+        let announced = announced?;
+        let sequence = match announced.sequence {
+            Some(sequence) => sequence,
+            // Whoever passed it on as one document left our headers out.
+            None => self.store.event(announced.id).await.ok()??.sequence,
+        };
+        Some((announced, sequence))
     }
 
     /// Returns whether the delivery is open, and asks for a read of the store when the inbox does not know it.

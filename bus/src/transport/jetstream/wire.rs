@@ -1,9 +1,11 @@
-//! Writes events as NATS messages: subjects, filters and the headers of CloudEvents binary mode. Pure.
+//! Writes events as NATS messages: subjects, filters and the headers of CloudEvents binary mode; reads what a message
+//! announces in that form, and as one document. Pure.
 
 use std::fmt::Write as _;
 
-use async_nats::HeaderMap;
-use ropewalk_schemas::{CloudEvent, EventPattern, ProjectName};
+use async_nats::{HeaderMap, HeaderName};
+use ropewalk_schemas::{CloudEvent, ComponentName, EventId, EventPattern, ProjectName};
+use serde::Deserialize;
 
 /// The header with the event's position in the store.
 pub(super) const SEQUENCE: &str = "ropewalk-sequence";
@@ -121,6 +123,60 @@ pub(super) fn headers(
     headers
 }
 
+/// The type of a message that is an event as one document (CloudEvents structured mode).
+const DOCUMENT: &str = "application/cloudevents+json";
+
+/// Which event a message announces, and what decides who takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Announcement {
+    pub(super) id: EventId,
+    pub(super) event_type: String,
+    pub(super) source: ComponentName,
+    /// The event's position in the store, where the message says it.
+    pub(super) sequence: Option<i64>,
+}
+
+/// What of a document is looked at; the store knows the rest.
+#[derive(Deserialize)]
+struct EventDocument {
+    specversion: String,
+    id: EventId,
+    source: ComponentName,
+    #[serde(rename = "type")]
+    event_type: String,
+}
+
+/// Reads what a message announces, by its headers or, where its type says so, as one document; `None` where it is no event.
+pub(super) fn announced(headers: Option<&HeaderMap>, payload: &[u8]) -> Option<Announcement> {
+    let headers = headers?;
+    let sequence = number(Some(headers), SEQUENCE);
+    if !is_document(headers) {
+        let header = |name| text(Some(headers), name);
+        return Some(Announcement {
+            id: header("ce-id")?.parse().ok()?,
+            event_type: header("ce-type")?.to_owned(),
+            source: ComponentName::parse(header("ce-source")?).ok()?,
+            sequence,
+        });
+    }
+    let document: EventDocument = serde_json::from_slice(payload).ok()?;
+    (document.specversion == "1.0").then_some(Announcement {
+        id: document.id,
+        event_type: document.event_type,
+        source: document.source,
+        sequence,
+    })
+}
+
+fn is_document(headers: &HeaderMap) -> bool {
+    let mut named = headers.iter();
+    let is_type = |name: &HeaderName| name.to_string().eq_ignore_ascii_case("content-type");
+    let named = named.find(|(name, _)| is_type(name));
+    let value = named.and_then(|(_, values)| values.first());
+    let media = value.and_then(|value| value.as_str().split(';').next());
+    media.is_some_and(|media| media.trim().eq_ignore_ascii_case(DOCUMENT))
+}
+
 /// Percent-encodes what a header may not hold, as the CloudEvents binding for NATS asks.
 fn encoded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
@@ -150,7 +206,7 @@ pub(super) fn text<'a>(headers: Option<&'a HeaderMap>, name: &str) -> Option<&'a
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::{ComponentName, Subject};
+    use ropewalk_schemas::Subject;
     use uuid::Uuid;
 
     use super::*;
@@ -245,6 +301,31 @@ mod tests {
             assert_eq!(text(Some(&headers), name), Some(value), "{name}");
         }
         assert_eq!(headers.len(), expected.len());
-        assert_eq!(number(Some(&headers), SEQUENCE), Some(12));
+        let announcement = Announcement {
+            id: id.into(),
+            event_type: "task.failed".to_owned(),
+            source: event.source.clone(),
+            sequence: Some(12),
+        };
+        assert_eq!(announced(Some(&headers), b"{}"), Some(announcement.clone()));
+        // The same as one document, as others pass it on.
+        let document = serde_json::to_vec(&event).unwrap();
+        for (media, is_event) in [
+            ("application/cloudevents+json", true),
+            ("Application/CloudEvents+JSON; charset=UTF-8", true),
+            ("application/json", false),
+            ("application/cloudevents-batch+json", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("Content-Type", media);
+            let expected = Announcement {
+                sequence: None,
+                ..announcement.clone()
+            };
+            let found = announced(Some(&headers), &document);
+            assert_eq!(found, is_event.then_some(expected), "{media}");
+            assert_eq!(announced(Some(&headers), b"{\"id\": 1"), None);
+        }
+        assert_eq!(announced(None, &document), None);
     }
 }
