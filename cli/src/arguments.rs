@@ -3,6 +3,7 @@
 pub mod completions;
 mod examples;
 pub mod man;
+pub mod schema;
 pub mod span;
 
 use std::ffi::OsString;
@@ -112,6 +113,8 @@ pub enum Command {
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),
+    /// Prints the JSON schema of what verbs answer with `--json`.
+    Schema(schema::Schema),
     /// Prints what lets a shell complete verbs and flags.
     Completions(completions::Completions),
     /// Prints the manual, or writes a page of it for each verb.

@@ -62,6 +62,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Usage(verb) => verb.run(app).await,
         Command::Metrics(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),
+        Command::Schema(verb) => verb.run(app),
         Command::Completions(verb) => verb.run(app),
         Command::Man(verb) => verb.run(app),
     }

@@ -84,7 +84,7 @@ pub(crate) fn complete(paths: &OpenApi) -> Value {
         }
     }
     document["components"] = json!({
-        "schemas": schemas(),
+        "schemas": schemas("/components/schemas"),
         "securitySchemes": {
             "token": { "type": "http", "scheme": "bearer" },
         },
@@ -100,10 +100,52 @@ fn told(description: &str) -> Value {
     })
 }
 
-/// Returns the schemas of everything that is taken and given.
-fn schemas() -> Value {
+/// Lists the names of what the API takes and gives, and so of what the terminal answers in JSON.
+pub fn schema_names() -> Vec<String> {
+    let schemas = schemas("/$defs");
+    let names = schemas.as_object().into_iter().flat_map(Map::keys);
+    names.cloned().collect()
+}
+
+/// Returns the schema of one of [`schema_names`], with those that it needs; `None` for another name.
+pub fn schema(name: &str) -> Option<Value> {
+    let all = schemas("/$defs");
+    let mut needed = Map::new();
+    let mut open = vec![name.to_owned()];
+    while let Some(next) = open.pop() {
+        if needed.contains_key(&next) {
+            continue;
+        }
+        let schema = all.get(&next)?;
+        references(schema, &mut open);
+        needed.insert(next, schema.clone());
+    }
+    Some(json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        "$ref": format!("#/$defs/{name}"),
+        "$defs": needed,
+    }))
+}
+
+/// Finds the names of the schemas that one refers to.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Array(parts) => parts.iter().for_each(|part| references(part, found)),
+        Value::Object(fields) => {
+            let name = fields.get("$ref").and_then(Value::as_str);
+            let name = name.and_then(|path| path.strip_prefix("#/$defs/"));
+            found.extend(name.map(str::to_owned));
+            fields.values().for_each(|part| references(part, found));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the schemas of everything that is taken and given, which refer to each other below `path`.
+fn schemas(path: &'static str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
+    settings.definitions_path = path.into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let adds: [fn(&mut SchemaGenerator); 53] = [

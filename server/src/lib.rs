@@ -27,6 +27,7 @@ mod take;
 mod traced;
 mod wanted_events;
 
+pub use document::{schema, schema_names};
 pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};
 pub use shared::{Changes, Checkup, Folder, Landings, Options};

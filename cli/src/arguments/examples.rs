@@ -104,6 +104,8 @@ usage --by model --idea habits
 metrics
 config show build
 config check
+schema
+schema SpecificationView
 completions bash > ~/.local/share/bash-completion/completions/ropewalk
 man | man -l -
 man ~/.local/share/man/man1

@@ -28,6 +28,53 @@ fn a_text_becomes_a_specification_without_a_conversation() {
     assert!(brief.starts_with(TEXT.trim_end()), "{brief}");
     let messages = idea["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2, "{messages:#?}");
+    // What it cost is said with it, as the sums know it.
+    let used = world.json("usage --by idea --idea walks");
+    assert_eq!(spec["idea_usage"], used[0]);
+    assert!(used[0]["calls"].as_u64().unwrap() >= 1, "{used:#}");
+}
+
+#[test]
+fn what_verbs_answer_in_json_is_what_the_schemas_say() {
+    let world = World::scripted();
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
+    let made = command.write_stdin(TEXT).assert().success();
+    let made: serde_json::Value = serde_json::from_slice(&made.get_output().stdout).unwrap();
+    let is_valid = |name: &str, answer: &serde_json::Value| {
+        let schema = world.json(&format!("schema {name}"));
+        let found = jsonschema::validator_for(&schema).unwrap();
+        let faults: Vec<String> = found
+            .iter_errors(answer)
+            .map(|fault| format!("{}: {fault}", fault.instance_path()))
+            .collect();
+        assert_eq!(faults, [""; 0], "{name}: {answer:#}");
+        found
+    };
+    let schema = is_valid("SpecificationView", &made);
+    let mut broken = made;
+    broken["state"] = serde_json::json!("baked");
+    assert!(
+        !schema.is_valid(&broken),
+        "a schema that takes everything says nothing"
+    );
+    is_valid("IdeaView", &world.json("idea show walks"));
+    for (verb, name) in [
+        ("idea list", "IdeaRow"),
+        ("question list", "Question"),
+        ("event list", "TimelineEvent"),
+        ("usage", "UsageRow"),
+    ] {
+        let rows = world.json(verb);
+        assert!(!rows.as_array().unwrap().is_empty(), "{verb}");
+        is_valid(name, &rows[0]);
+    }
+    // Every name that is listed has one, and no other.
+    for name in world.json("schema").as_array().unwrap() {
+        let schema = ropewalk_server::schema(name.as_str().unwrap());
+        jsonschema::validator_for(&schema.unwrap()).unwrap();
+    }
+    let said = world.refused("schema Nothing", 1);
+    assert!(said.contains("`ropewalk schema`"), "{said}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_schemas::document::{spec_md, tasks_md};
+use ropewalk_schemas::model_call::UsageBy;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{QuestionId, Slug, SpecId};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use similar::TextDiff;
 
 use super::lines::FileLines;
+use super::usage::{self, Scope, UsageRow};
 
 /// A specification in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,6 +35,8 @@ pub struct SpecificationView {
     pub content: Option<Revision>,
     /// The open questions that it waits for.
     pub waits_for: Vec<QuestionId>,
+    /// What models used for its idea until now, the conversation and builds of it among that; none where none was asked.
+    pub idea_usage: Option<UsageRow>,
 }
 
 /// Lists the specifications, of one idea or of all, the oldest first.
@@ -58,10 +62,16 @@ pub async fn show(
     let key = revision_key(specification.id, specification.revision);
     let content = store.get::<Revision>(&key).await?.map(|row| row.record);
     let waits_for = waits_for(&specification, &blocking_questions(store).await?);
+    let scope = Scope {
+        idea: Some(specification.idea.clone()),
+        build: None,
+    };
+    let idea_usage = usage::list(store, UsageBy::Idea, &scope).await?.pop();
     Ok(SpecificationView {
         specification,
         content,
         waits_for,
+        idea_usage,
     })
 }
 

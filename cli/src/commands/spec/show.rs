@@ -85,6 +85,15 @@ fn human(shown: &SpecificationView) -> String {
         writeln!(text, "revision {}\nhash     {hash}", spec.revision).ok();
     }
     writeln!(text, "price    {}", Price::told(spec.price.as_ref())).ok();
+    if let Some(used) = &shown.idea_usage {
+        let (usage, cost) = (&used.usage, used.usage.spending().money());
+        writeln!(
+            text,
+            "used     {} calls for the idea so far: {} tokens in, {} out, {cost}",
+            usage.calls, usage.input_tokens, usage.output_tokens
+        )
+        .ok();
+    }
     text
 }
 
