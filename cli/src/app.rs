@@ -107,6 +107,7 @@ impl App {
 
     /// Asks a person a question whose yes lets the verb go on; whoever says no has cancelled.
     pub fn confirm(question: &str) -> Result<(), CliError> {
+        forget_what_was_typed();
         let asked = inquire::Confirm::new(question).with_default(false).prompt();
         match asked {
             Ok(true) => Ok(()),
@@ -126,4 +127,10 @@ impl App {
             && io::stdin().is_terminal()
             && io::stderr().is_terminal()
     }
+}
+
+/// Forgets the keys that were typed before a question could be seen: they were meant for something else.
+pub(crate) fn forget_what_was_typed() {
+    // Where this fails there is no terminal, and nobody is asked.
+    nix::sys::termios::tcflush(io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH).ok();
 }

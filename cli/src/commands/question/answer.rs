@@ -9,7 +9,7 @@ use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
 
 use super::show::human;
-use crate::app::App;
+use crate::app::{App, forget_what_was_typed};
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::clean;
@@ -104,6 +104,7 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
         return Err(CliError::usage(text));
     }
     app.output.note(&human(question))?;
+    forget_what_was_typed();
     let answered = if question.choices.is_empty() || question.free_text {
         inquire::Text::new("Your answer (an id, a number, or words):").prompt()
     } else {

@@ -120,6 +120,21 @@ fn a_pasted_block_is_one_message_and_marked_words_are_bold() {
 }
 
 #[test]
+fn a_question_takes_no_key_that_was_typed_before_it_was_there() {
+    let world = begun();
+    let program = env!("CARGO_BIN_EXE_ropewalk");
+    // What follows the first line waits in the terminal when the program begins.
+    let line = format!("read first; exec {program} idea abandon walks");
+    let mut terminal = Terminal::shell(&world, &line, &[]);
+    terminal.types("first\ny\n");
+    terminal.shows("Abandon walks?", 1);
+    // Who presses Enter alone leaves everything as it is.
+    terminal.types("\r");
+    assert_eq!(terminal.ends(), Some(2));
+    assert_ne!(world.json("idea show walks")["state"], "abandoned");
+}
+
+#[test]
 fn top_shows_what_there_is_and_leaves_the_terminal_as_it_was() {
     let world = begun();
     let program = env!("CARGO_BIN_EXE_ropewalk");
