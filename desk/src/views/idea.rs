@@ -1,6 +1,7 @@
 //! Ideas as people see them.
 
 pub mod board;
+pub mod relations;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use super::build;
 use super::{AT_ONCE, Span, records};
 use crate::ideas::standing;
+use relations::IdeaRelation;
 
 /// An idea in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -61,6 +63,8 @@ pub struct IdeaView {
     pub builds: Vec<Build>,
     /// The open questions that hold work on it up.
     pub waits_for: Vec<QuestionId>,
+    /// How it stands to other ideas.
+    pub relations: Vec<IdeaRelation>,
 }
 
 /// Lists messages without what the model was told before it answered: that is for the model alone.
@@ -142,6 +146,7 @@ pub async fn show(
         messages: said(store, of_session).await?,
         specifications: records(store.list(of_idea()).await?),
         waits_for,
+        relations: relations::of(store, &builds).await?,
         idea: standing(idea, &builds),
         builds,
     }))

@@ -118,7 +118,7 @@ pub async fn ideas_of(
     Ok(ideas)
 }
 
-const fn build_of(party: &Party) -> BuildId {
+pub(super) const fn build_of(party: &Party) -> BuildId {
     match party {
         Party::Task { build, .. } | Party::Build { build } => *build,
     }

@@ -4,11 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ropewalk_schemas::agent::{AgentState, Component};
+use ropewalk_schemas::build::Predecessor;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{BuildId, CommitId, ComponentName, RepoPath, TaskId};
+use ropewalk_schemas::{BuildId, CommitId, ComponentName, RepoPath, Slug, TaskId};
 use ropewalk_store::{ChangeSet, task_key};
+use serde_json::json;
 
 use crate::browser::Browser;
 use crate::house::House;
@@ -205,5 +207,69 @@ async fn who_waits_stands_right_of_what_it_waits_for() {
         names[3]
     );
     assert!(page.contains(&link), "{page}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idea_says_how_it_stands_to_others_until_they_are_merged() {
+    let house = House::new().await;
+    for title in ["Walks", "Runs", "Swims"] {
+        let begun = house
+            .send("/api/ideation/sessions", &json!({ "text": title }))
+            .await;
+        assert_eq!(begun.status, 201, "{}", begun.text);
+    }
+    let [walks, runs, swims] = [
+        house.built().await,
+        house.built().await,
+        house.built().await,
+    ];
+    let first = Predecessor {
+        build: walks,
+        commit: CommitId::parse(&"a".repeat(40)).unwrap(),
+    };
+    let of = |idea: &str| Slug::parse(idea).unwrap();
+    house
+        .change(runs, |build| {
+            (build.idea, build.follows) = (of("runs"), vec![first]);
+        })
+        .await;
+    house.change(swims, |build| build.idea = of("swims")).await;
+    house.task(swims, "T-001", TaskState::Waiting).await;
+    let path = RepoPath::parse("src/walks.rs").unwrap();
+    let mut changes = ChangeSet::new();
+    changes.insert(&Wait {
+        waiter: task(swims, "T-001"),
+        resource: Resource::Ownership { path },
+        holder: Some(Party::Build { build: walks }),
+        since: house.services.clock.now(),
+    });
+    house.services.store.commit(changes).await.unwrap();
+    let related = async |idea: &str| {
+        let path = format!("/api/ideation/sessions/{idea}");
+        house.read(&path).await["relations"].clone()
+    };
+    assert_eq!(
+        related("walks").await,
+        json!([
+            { "kind": "is-built-on-by", "idea": "runs" },
+            { "kind": "holds-up", "idea": "swims" },
+        ])
+    );
+    let builds_on = json!([{ "kind": "builds-on", "idea": "walks" }]);
+    assert_eq!(related("runs").await, builds_on);
+    let waits_for = json!([{ "kind": "waits-for", "idea": "walks" }]);
+    assert_eq!(related("swims").await, waits_for);
+    let page = Browser::new(&house).await.read("/ideas/runs").await.text;
+    let said = "It builds on <a href=\"/ideas/walks\">walks</a>";
+    assert!(page.contains(said), "{page}");
+    // What is merged stands in nobody's way.
+    let merged = CommitId::parse(&"b".repeat(40)).unwrap();
+    house
+        .change(walks, |build| build.merged = Some(merged))
+        .await;
+    for idea in ["walks", "runs", "swims"] {
+        assert_eq!(related(idea).await, json!([]), "{idea}");
+    }
     house.stop().await;
 }

@@ -57,6 +57,10 @@ fn human(shown: &IdeaView) -> String {
     for question in &shown.waits_for {
         writeln!(text, "waits for   your answer to question {question}").ok();
     }
+    for relation in &shown.relations {
+        let (how, idea) = (relation.kind.in_words(), &relation.idea);
+        writeln!(text, "it          {how} `{idea}`").ok();
+    }
     writeln!(text, "folder      {}", shown.folder.display()).ok();
     for spec in &shown.specifications {
         writeln!(
