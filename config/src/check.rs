@@ -180,6 +180,11 @@ fn telegram(config: &Config) -> Option<Fault> {
     if let Some(reason) = webhook(config) {
         return Some(("telegram.webhook".to_owned(), reason));
     }
+    if config.telegram.topic.is_some_and(|topic| topic < 1) {
+        let next = "copy the last number of the link to the topic";
+        let reason = ("is the number of no topic", next);
+        return Some(("telegram.topic".to_owned(), reason.into()));
+    }
     let mut phones = BTreeMap::new();
     config.people.iter().find_map(|(name, person)| {
         let fault = |key: &str, reason| Some((format!("people.{name}.{key}"), reason));
@@ -220,11 +225,6 @@ fn webhook(config: &Config) -> Option<Words> {
     (!config.server.enabled).then(|| ("nobody listens for what Telegram brings", next).into())
 }
 
-/// Spans are sent over HTTP.
-fn telemetry(config: &Config) -> Option<Fault> {
-    let endpoint = config.telemetry.endpoint.as_ref()?;
-    let reason = (NOT_HTTP, "write it like `http://127.0.0.1:4318`");
-    let fault = ("telemetry.endpoint".to_owned(), reason.into());
 /// Nobody tells how the program does where nothing is served.
 fn server(config: &Config) -> Option<Fault> {
     let server = &config.server;
@@ -236,6 +236,11 @@ fn server(config: &Config) -> Option<Fault> {
     (server.admin_address.is_some() && !server.enabled).then_some(fault)
 }
 
+/// Spans are sent over HTTP.
+fn telemetry(config: &Config) -> Option<Fault> {
+    let endpoint = config.telemetry.endpoint.as_ref()?;
+    let reason = (NOT_HTTP, "write it like `http://127.0.0.1:4318`");
+    let fault = ("telemetry.endpoint".to_owned(), reason.into());
     (!matches!(endpoint.scheme(), "http" | "https")).then_some(fault)
 }
 

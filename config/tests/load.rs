@@ -111,7 +111,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 32] = [
+    let cases: [(&[u8], &[&str]); 33] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
@@ -126,6 +126,7 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"[sandbox]\nvariables = [\"LD_PRELOAD\"]\n", &["ropewalk.toml:2", "`sandbox.variables[0]`", "drop it"]),
         (b"[server]\ntrusted_proxies = [\n\"::1\",\n\"proxy.test\"]\n", &["ropewalk.toml:4", "`server.trusted_proxies[1]`", "`proxy.test` names no addresses", "`10.0.0.0/8`"]),
         (b"[server]\nenabled = false\nadmin_address = \"127.0.0.1:1\"\n", &["ropewalk.toml:3", "`server.admin_address`", "needs `server.enabled = true`"]),
+        (b"[telegram]\ntopic = 0\n", &["ropewalk.toml:2", "`telegram.topic`", "number of no topic", "last number of the link"]),
         (b"[notices]\nsummary = \"noon\"\n", &["ropewalk.toml:2", "`notices.summary`", "`noon` names no time", "`07:00`"]),
         (b"[build\nloops = 2\n", &["ropewalk.toml:1", "not valid TOML"]),
         (b"[build]\nloops = 2\nloops = 3\n", &["ropewalk.toml:3", "not valid TOML", "duplicate key"]),

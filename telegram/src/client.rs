@@ -17,7 +17,7 @@ use teloxide::requests::Requester;
 use teloxide::types::{
     AllowedUpdate, BotCommand, CallbackQueryId, ChatId, ForceReply, InlineKeyboardButton,
     InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity, MessageEntityKind, MessageId,
-    UpdateKind,
+    ThreadId, UpdateKind,
 };
 use teloxide::{Bot, RequestError, net};
 use url::Url;
@@ -76,6 +76,7 @@ pub struct HookStanding {
 pub struct TelegramClient {
     bot: Bot,
     id: i64,
+    topic: Option<i32>,
 }
 
 impl TelegramClient {
@@ -94,7 +95,42 @@ impl TelegramClient {
             .build()
             .map_err(|error| ClientError::Http(error.to_string()))?;
         let bot = Bot::with_client(token, client).set_api_url(url);
-        Ok(Self { bot, id })
+        Ok(Self {
+            bot,
+            id,
+            topic: None,
+        })
+    }
+
+    /// Sends what goes to a group to its topic of this number, where the group has that.
+    #[must_use]
+    pub const fn in_topic(mut self, topic: Option<i32>) -> Self {
+        self.topic = topic;
+        self
+    }
+
+    /// Sends a message, into a topic where one is named.
+    async fn post(
+        &self,
+        chat: i64,
+        letter: &Letter,
+        topic: Option<i32>,
+    ) -> Result<i32, RequestError> {
+        let mut message = self
+            .bot
+            .send_message(ChatId(chat), &letter.text.plain)
+            .entities(entities(&letter.text))
+            .link_preview_options(without_preview())
+            .disable_notification(letter.silent);
+        if let Some(topic) = topic {
+            message = message.message_thread_id(ThreadId(MessageId(topic)));
+        }
+        if letter.wants_words {
+            message = message.reply_markup(ForceReply::new());
+        } else if !letter.buttons.is_empty() {
+            message = message.reply_markup(keyboard(&letter.buttons));
+        }
+        Ok(message.await?.id.0)
     }
 
     /// Returns the number of the bot.
@@ -156,18 +192,16 @@ impl Api for TelegramClient {
     }
 
     async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError> {
-        let mut message = self
-            .bot
-            .send_message(ChatId(chat), &letter.text.plain)
-            .entities(entities(&letter.text))
-            .link_preview_options(without_preview())
-            .disable_notification(letter.silent);
-        if letter.wants_words {
-            message = message.reply_markup(ForceReply::new());
-        } else if !letter.buttons.is_empty() {
-            message = message.reply_markup(keyboard(&letter.buttons));
-        }
-        Ok(message.await.map_err(translated)?.id.0)
+        // The chats of groups are negative, and others have no topics.
+        let topic = self.topic.filter(|_| chat < 0);
+        let sent = match self.post(chat, letter, topic).await {
+            // It is no forum, or the topic is gone: the message itself is for somebody all the same.
+            Err(RequestError::Api(error)) if topic.is_some() && lacks_topic(&error) => {
+                self.post(chat, letter, None).await
+            }
+            sent => sent,
+        };
+        sent.map_err(translated)
     }
 
     async fn edit(&self, chat: i64, message: i32, text: &StyledText) -> Result<(), ApiError> {
@@ -208,6 +242,14 @@ impl Api for TelegramClient {
         let set = self.bot.set_my_commands(commands);
         set.await.map(drop).map_err(translated)
     }
+}
+
+/// Says whether Telegram refused a message for its topic alone.
+fn lacks_topic(error: &TelegramError) -> bool {
+    let said = error.to_string().to_ascii_lowercase();
+    ["thread not found", "topic_closed", "topic_deleted"]
+        .iter()
+        .any(|part| said.contains(part))
 }
 
 fn translated(error: RequestError) -> ApiError {

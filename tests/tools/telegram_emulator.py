@@ -1,7 +1,8 @@
 """Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
-POST /__fault {"mode": "flood" | "away" | "none"}: answers 429 with retry_after, or none at all, until told otherwise.
+POST /__fault {"mode": "flood" | "away" | "topicless" | "none"}: answers 429 with retry_after, or none at all, or knows no topic, until
+told otherwise.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
 GET /__said: what was asked of it and done, each with its parameters, in order; `offset` is the update that is asked for next.
 """
@@ -23,10 +24,12 @@ FLOOD = {
     "ok": False, "error_code": 429, "description": "Too Many Requests: retry after 1",
     "parameters": {"retry_after": 1},
 }
+NO_TOPIC = {"ok": False, "error_code": 400, "description": "Bad Request: message thread not found"}
 
 # Of the Bot API, but not yet of the emulator.
 for method in ("sendMessage", "editMessageText"):
     lo.CONTRACT["methods"][method]["parameters"].append("link_preview_options")
+lo.CONTRACT["methods"]["sendMessage"]["parameters"].append("message_thread_id")
 
 
 class Emulator(lo.LoBotApiEmulator):
@@ -59,6 +62,9 @@ async def faulty(request):
     request.match_info["method"] = names.get(method, request.match_info["method"])
     # What may hold a file comes in parts, which only the emulator reads.
     parameters = await request.json() if request.can_read_body and request.content_type == "application/json" else {}
+    if fault["mode"] == "topicless" and "message_thread_id" in parameters:
+        fault["refused"] += 1
+        return web.json_response(NO_TOPIC, status=400)
     if method == "getupdates":
         asked_from["offset"] = parameters.get("offset", 0)
     response = await answer(request)

@@ -106,7 +106,7 @@ pub(crate) fn telegram(
     };
     let client = TelegramClient::new(&token, settings.api_url.as_str());
     client
-        .map(Some)
+        .map(|client| Some(client.in_topic(settings.topic)))
         .map_err(|error| CliError::advised("failed", error))
 }
 

@@ -12,6 +12,9 @@ pub struct TelegramSettings {
     pub token_variable: Option<String>,
     /// Where the Bot API is.
     pub api_url: Url,
+    /// The topic of groups to which the bot tells; none for the group itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<i32>,
     /// Where Telegram brings what people do; without it the bot asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Url>,

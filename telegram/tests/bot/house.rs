@@ -29,16 +29,27 @@ use crate::phones::TOKEN;
 /// The chats of two people: ada may everything, bob nothing beside what everybody may. Cleo has no phone yet.
 pub(crate) const ADA: i64 = 1;
 pub(crate) const BOB: i64 = 2;
+/// A chat of several.
+pub(crate) const GROUP: i64 = -1009;
 
 pub(crate) fn people() -> anyhow::Result<People> {
+    named(ADA)
+}
+
+/// The same where ada is told in this chat.
+fn named(chat_of_ada: i64) -> anyhow::Result<People> {
     let record = |chat: Option<i64>, rights: &[Right]| PersonRecord {
         telegram_user: chat,
         telegram_chats: chat.into_iter().collect(),
         rights: rights.iter().copied().collect(),
         ..PersonRecord::default()
     };
+    let ada = PersonRecord {
+        telegram_chats: vec![chat_of_ada],
+        ..record(Some(ADA), &Right::ALL)
+    };
     let known: BTreeMap<UserSlug, PersonRecord> = [
-        (UserSlug::parse("ada")?, record(Some(ADA), &Right::ALL)),
+        (UserSlug::parse("ada")?, ada),
         (UserSlug::parse("bob")?, record(Some(BOB), &[])),
         (UserSlug::parse("cleo")?, record(None, &[])),
     ]
@@ -66,6 +77,29 @@ impl House {
         escalate: Duration,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
+        let client = TelegramClient::new(TOKEN, &telegram.url())?;
+        Self::open_with(directory, client, people()?, escalate, roles).await
+    }
+
+    /// Does the same where ada is told in a group, in a topic of it.
+    pub(crate) async fn open_in_topic(
+        directory: &Path,
+        telegram: &TelegramServer,
+        topic: i32,
+    ) -> anyhow::Result<Self> {
+        let client = TelegramClient::new(TOKEN, &telegram.url())?.in_topic(Some(topic));
+        let people = named(GROUP)?;
+        let escalate = Duration::from_hours(1);
+        Self::open_with(directory, client, people, escalate, &BTreeMap::new()).await
+    }
+
+    async fn open_with(
+        directory: &Path,
+        client: TelegramClient,
+        people: People,
+        escalate: Duration,
+        roles: &BTreeMap<&str, Role>,
+    ) -> anyhow::Result<Self> {
         let clock = Clock::system();
         let ids = Ids::system(clock.clone());
         let location = Location::Sqlite(directory.join("ropewalk.db"));
@@ -85,8 +119,6 @@ impl House {
             clock,
             ids,
         };
-        let client = TelegramClient::new(TOKEN, &telegram.url())?;
-        let people = people()?;
         let everybody = people.all().into_iter().map(|person| Listener {
             roles: roles
                 .get(person.name.as_str())

@@ -11,8 +11,9 @@ use ropewalk_schemas::{
     BuildId, ComponentName, CorrelationId, Event, Payload, Priority, Slug, SpecId, Subject,
 };
 use ropewalk_store::{ChangeSet, Location, Query, Store};
+use serde_json::{Value, json};
 
-use crate::house::{ADA, BOB, House};
+use crate::house::{ADA, BOB, GROUP, House};
 use crate::phones::Phones;
 
 /// How many events there were before the bot.
@@ -100,5 +101,38 @@ async fn a_question_of_code_reaches_the_technical_phone_alone_and_all_when_its_t
     assert_eq!(phones.messages(BOB).await?.len(), 1, "asked once");
     phones.press(ADA, ADA, ada.id, &ada.buttons[1].1).await?;
     phones.shown("Taken: Leave it").await?;
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_told_in_the_topic_of_the_project_and_as_a_whole_where_it_has_none()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open_in_topic(directory.path(), &phones.server, 7).await?;
+    house.ask("missing_context", "First?").await?;
+    phones.message(GROUP, "First?").await?;
+    phones.message(BOB, "First?").await?;
+    let topics = async |chat: i64| -> anyhow::Result<Vec<Value>> {
+        let sent = phones.did("sendmessage").await?;
+        let to_chat = sent
+            .iter()
+            .filter(|one| one["parameters"]["chat_id"] == chat);
+        Ok(to_chat
+            .map(|one| one["parameters"]["message_thread_id"].clone())
+            .collect())
+    };
+    assert_eq!(topics(GROUP).await?, [json!(7)]);
+    // The chat of one person has none.
+    assert_eq!(topics(BOB).await?, [Value::Null]);
+    phones.fault("topicless").await?;
+    let second = house.ask("missing_context", "Second?").await?;
+    let told = phones.message(GROUP, "Second?").await?;
+    assert_eq!(phones.refusals().await?, 1, "the topic was asked for first");
+    assert_eq!(topics(GROUP).await?, [json!(7), Value::Null]);
+    phones
+        .press(ADA, GROUP, told.id, &told.buttons[1].1)
+        .await?;
+    phones.shown("Taken: Leave it").await?;
+    assert_eq!(house.told(second).await?.len(), 2);
     house.close().await
 }
