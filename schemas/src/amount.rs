@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Says so many of what `noun` names: `1 task`, `3 tasks`. For nouns whose plural ends in `s`.
-pub fn counted<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let end = if number == N::from(1) { "" } else { "s" };
     format!("{number} {noun}{end}")
 }

@@ -9,6 +9,11 @@ use std::collections::BTreeSet;
 
 use forms::{Language, Statement};
 
+/// Files of more lines are not taken apart, and judged line by line.
+const MOST_LINES: usize = 10_000;
+/// Nor are those that import more names.
+const MOST_NAMES: usize = 2_000;
+
 /// A name that an import brings in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ImportedName {
@@ -31,28 +36,28 @@ pub(super) struct Imports {
 }
 
 impl Imports {
-    /// Reads a file of the language that its name says; none for one of another language.
+    /// Reads a file of the language that its name says; none for one of another language, or one that is too long.
     pub(super) fn read(path: &str, content: &str) -> Option<Self> {
         let language = Language::of(path)?;
         let (mut bindings, mut rest) = (Vec::new(), String::new());
-        let lines: Vec<&str> = content.lines().collect();
+        let lines: Vec<&str> = content.lines().take(MOST_LINES + 1).collect();
+        if lines.len() > MOST_LINES {
+            return None;
+        }
         let inside = text::inside_strings(language.string_marks(), &lines);
         let mut at = 0;
         while at < lines.len() {
             let found = (!inside[at]).then(|| Statement::at(language, &lines[at..]));
-            match found.flatten() {
-                Some(statement) => {
-                    at += statement.lines;
-                    bindings.extend(statement.bindings);
-                }
-                None => {
-                    rest.push_str(lines[at]);
-                    rest.push('\n');
-                    at += 1;
-                }
+            if let Some(statement) = found.flatten() {
+                at += statement.lines;
+                bindings.extend(statement.bindings);
+            } else {
+                rest.push_str(lines[at]);
+                rest.push('\n');
+                at += 1;
             }
         }
-        Some(Self { bindings, rest })
+        (bindings.len() <= MOST_NAMES).then_some(Self { bindings, rest })
     }
 
     /// Says whether `after` imports all of this, and each name still stands for one thing alone.

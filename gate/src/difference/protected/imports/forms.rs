@@ -9,7 +9,7 @@ use super::ImportedName;
 use super::text::is_name;
 
 /// So many lines an import may have.
-const MOST_LINES: usize = 200;
+const MOST_LINES: usize = 100;
 
 /// A language whose imports are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,9 @@ impl Statement {
                 let mut bindings = bindings?;
                 // In a module of its own it takes the place of nothing outside.
                 if language == Language::Rust && lines[0].starts_with(char::is_whitespace) {
-                    bindings.iter_mut().for_each(|one| one.is_glob = false);
+                    for one in &mut bindings {
+                        one.is_glob = false;
+                    }
                 }
                 return Some(Self {
                     lines: count,

@@ -343,3 +343,22 @@ fn a_file_of_another_language_is_judged_line_by_line() {
         "require 'a'\nrequire 'b'\n"
     ));
 }
+
+#[test]
+fn a_file_that_is_too_long_is_judged_line_by_line() {
+    let lines = |count: usize| "pass\n".repeat(count);
+    let [short, long] = [10, 10_000].map(lines);
+    let (before, after) = ("from x import a\n", "from x import a, b\n");
+    for (rest, expected) in [(&short, false), (&long, true)] {
+        let (before, after) = (format!("{before}{rest}"), format!("{after}{rest}"));
+        assert_eq!(asks("tests/test_a.py", &before, &after), expected);
+    }
+    let many: String = (0..2_001)
+        .map(|number| format!("import m{number}\n"))
+        .collect();
+    assert!(asks(
+        "tests/test_a.py",
+        &format!("{many}{before}"),
+        &format!("{many}{after}")
+    ));
+}

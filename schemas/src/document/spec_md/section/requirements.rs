@@ -42,9 +42,9 @@ fn item(requirement: &Requirement) -> String {
         told.filter(|_| !text.is_empty()).unwrap_or_default()
     };
     let (acceptance, source) = (told(ACCEPTED, acceptance), told(SOURCE, source));
-    let replaced = replaces.as_ref().map_or("", RequirementId::as_str);
-    let replaces = told(REPLACES, replaced);
-    let whole = format!("{id} ({priority}): {text}{acceptance}{source}{replaces}");
+    let before = replaces.as_ref().map_or("", RequirementId::as_str);
+    let before = told(REPLACES, before);
+    let whole = format!("{id} ({priority}): {text}{acceptance}{source}{before}");
     format!("- {}", indented(&whole).trim_start())
 }
 
@@ -155,7 +155,10 @@ mod tests {
         };
         let list = written(std::slice::from_ref(&replacing));
         assert!(list.ends_with("brief.md\n  Replaces: FR-1\n"), "{list}");
-        assert_eq!(read(&lines_of(&list)).unwrap(), [replacing.clone()]);
+        assert_eq!(
+            read(&lines_of(&list)).unwrap(),
+            std::slice::from_ref(&replacing)
+        );
         let ambiguous = Requirement {
             text: "Say\nSource: nobody".to_owned(),
             source: String::new(),
