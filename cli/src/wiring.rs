@@ -50,10 +50,11 @@ pub(crate) use traced::{begin as begin_traces, flush as flush_traces};
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 
-/// What a verb logs unless the configuration says otherwise.
-const VERB_FILTER: &str = "warn";
+/// What a verb logs unless the configuration says otherwise; that a database took long is nothing to be mended.
+const VERB_FILTER: &str = "warn,sqlx=error";
 /// What it logs to a person at a terminal: not that a message could not be handled, which it tells by itself.
-const TERMINAL_FILTER: &str = "warn,ropewalk_orchestrator::runner=error,ropewalk_bus::inbox=error";
+const TERMINAL_FILTER: &str =
+    "warn,sqlx=error,ropewalk_orchestrator::runner=error,ropewalk_bus::inbox=error";
 
 /// Finds git.
 pub async fn git(environment: &Environment) -> Result<Git, GitError> {
