@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::super::Change;
 use super::super::test_changes;
 
@@ -353,12 +355,10 @@ fn a_file_that_is_too_long_is_judged_line_by_line() {
         let (before, after) = (format!("{before}{rest}"), format!("{after}{rest}"));
         assert_eq!(asks("tests/test_a.py", &before, &after), expected);
     }
-    let many: String = (0..2_001)
-        .map(|number| format!("import m{number}\n"))
-        .collect();
-    assert!(asks(
-        "tests/test_a.py",
-        &format!("{many}{before}"),
-        &format!("{many}{after}")
-    ));
+    let mut many = String::new();
+    for number in 0..2_001 {
+        writeln!(many, "import m{number}").unwrap();
+    }
+    let (before, after) = (format!("{many}{before}"), format!("{many}{after}"));
+    assert!(asks("tests/test_a.py", &before, &after));
 }

@@ -44,11 +44,7 @@ impl Transition {
                 self.task.reason = None;
                 self.effects.push(Effect::StopWaiting);
             }
-            // Back as well, where a person spoke while the gate ran.
-            Input::Reach(next)
-                if Some(next) == phase.next()
-                    || (phase, next) == (Phase::Validating, Phase::Working) =>
-            {
+            Input::Reach(next) if follows(phase, next) => {
                 let phase = next;
                 self.go(State::Running { attempt, phase }, None);
                 self.moved();
@@ -257,4 +253,9 @@ fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty());
     let told = line.unwrap_or_default().trim();
     told.chars().take(TOLD_LETTERS).collect()
+}
+
+/// Says whether an attempt comes from one phase to another: back to its work as well, where a person spoke while the gate ran.
+fn follows(phase: Phase, next: Phase) -> bool {
+    Some(next) == phase.next() || (phase, next) == (Phase::Validating, Phase::Working)
 }
