@@ -3,12 +3,14 @@
 mod answer;
 mod ask;
 mod decide;
+mod form;
 mod reply;
 mod service;
 
 pub use answer::{AcceptedAnswer, AnswerError, answer, answer_defaults, choices_told, chosen};
 pub use ask::{AskOutcome, QuestionRequest, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank, role};
+pub use form::form;
 pub use reply::AnswerInput;
 pub use service::QuestionService;
 

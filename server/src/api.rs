@@ -127,7 +127,7 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(usage::list))
         .routes(routes!(questions::list))
         .routes(routes!(questions::show))
-        .routes(routes!(questions::answer))
+        .routes(routes!(questions::form, questions::answer))
         .routes(routes!(events::list))
         .routes(routes!(running::waits))
         .routes(routes!(running::locks))

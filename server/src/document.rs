@@ -148,7 +148,7 @@ fn schemas(path: &'static str) -> Value {
     settings.definitions_path = path.into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 53] = [
+    let adds: [fn(&mut SchemaGenerator); 54] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -188,6 +188,7 @@ fn schemas(path: &'static str) -> Value {
         add::<Page<Passage>>,
         add::<Page<UsageRow>>,
         add::<Page<Question>>,
+        add::<questions::AnswerForm>,
         add::<questions::AnswerRequest>,
         add::<questions::AcceptedAnswer>,
         add::<Page<TimelineEvent>>,

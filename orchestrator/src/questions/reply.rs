@@ -91,14 +91,18 @@ fn typed(question: &Question, text: &str) -> Result<Reply, Refusal> {
             return chosen(choice, words);
         }
     }
-    let takes_words = question.free_text || question.choices.is_empty();
-    if takes_words && !question.consequential {
+    if takes_words(question) {
         return Ok(Reply {
             choice: None,
             text: text.to_owned(),
         });
     }
     Err(Refusal::NotAChoice)
+}
+
+/// Says whether words alone are an answer.
+pub(super) const fn takes_words(question: &Question) -> bool {
+    (question.free_text || question.choices.is_empty()) && !question.consequential
 }
 
 /// Finds the choice that a text names as a whole.

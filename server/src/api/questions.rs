@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views::question;
 use ropewalk_orchestrator::questions::AnswerInput as Reply;
@@ -10,6 +11,7 @@ use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
 use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Here, find, wanted};
 use crate::page::{Page, Part};
@@ -45,6 +47,19 @@ pub(crate) struct AnswerRequest {
     choice: Option<String>,
     /// The words: beside a choice that takes some, or alone.
     text: Option<String>,
+}
+
+/// What an answer has to be, and until when.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AnswerForm {
+    /// The JSON schema of an answer.
+    schema: Value,
+    /// The choice that is taken when nobody answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<ChoiceId>,
+    /// When it ends unanswered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<DateTime<Utc>>,
 }
 
 /// What was accepted.
@@ -84,6 +99,23 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<Question>, Problem> {
     Ok(Json(found(&shared, &id).await?.into_inner()))
+}
+
+/// Shows which answers a question takes, as a JSON schema, and until when.
+#[utoipa::path(get, path = "/api/questions/{id}/answer", operation_id = "show_answer_form",
+    params(("id" = String, Path, description = "Its id.")), responses(
+    (status = 200, description = "The form.", body = ref("#/components/schemas/AnswerForm"))
+))]
+pub(crate) async fn form(
+    State(shared): Here,
+    Path(id): Path<String>,
+) -> Result<Json<AnswerForm>, Problem> {
+    let question = found(&shared, &id).await?;
+    Ok(Json(AnswerForm {
+        schema: ropewalk_orchestrator::questions::form(&question),
+        default: question.default.clone(),
+        due_at: question.due_at,
+    }))
 }
 
 /// Answers a question, once.

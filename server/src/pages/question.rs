@@ -101,6 +101,12 @@ impl QuestionView {
         let (default, due) = (question.default.as_ref()?, question.due_at.as_ref()?);
         (self.is_open() && !question.consequential).then_some((default, due))
     }
+
+    /// Returns when it goes away, where nothing is taken then.
+    fn end(&self) -> Option<&DateTime<Utc>> {
+        let due = self.question.due_at.as_ref();
+        due.filter(|_| self.is_open() && self.default().is_none())
+    }
 }
 
 /// Shows what waits for people: what this person is asked first, the most urgent of that before the rest.

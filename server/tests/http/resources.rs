@@ -99,6 +99,13 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
     let waits = house.read("/api/waits").await;
     assert_eq!(waits["items"].as_array().unwrap().len(), 1, "{waits}");
     let answer = format!("/api/questions/{question}/answer");
+    let form = house.read(&answer).await;
+    let ways = form["schema"]["anyOf"].as_array().unwrap();
+    let choices: Vec<&Value> = ways
+        .iter()
+        .map(|way| &way["properties"]["choice"]["const"])
+        .collect();
+    assert!(choices.contains(&&json!("leave")), "{form}");
     let first = answered(
         house
             .ask("POST", &answer, BOB)

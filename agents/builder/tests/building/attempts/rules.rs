@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ropewalk_config::settings::{PermissionMode, PolicySettings, Rule};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::question::{QuestionKind, QuestionState};
+use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
@@ -122,6 +122,7 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
     };
     let shown = format!("```sh\n{subject}\n```");
     assert!(question.text.contains(&shown), "{}", question.text);
+    says_what_it_holds_for(question);
     let choices: Vec<&str> = question.choices.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(choices, ["guide", "allow-call", "allow-rule", "leave"]);
     assert_ne!(question.state, QuestionState::Answered);
@@ -183,6 +184,18 @@ async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_
 }
 
 /// Reads out of the events what people were asked to decide.
+/// The question names the rule as it is written, and each yes says how far it goes.
+fn says_what_it_holds_for(question: &Question) {
+    let rule = "the rule ask bash `touch *` leaves to a person";
+    assert!(question.text.contains(rule), "{}", question.text);
+    let holds = |id: &str| {
+        let choice = question.choices.iter().find(|one| one.id.as_str() == id);
+        choice.and_then(|one| one.description.clone()).unwrap()
+    };
+    assert!(holds("allow-call").ends_with("again in this build"));
+    assert!(holds("allow-rule").ends_with("for the rest of this build"));
+}
+
 fn decisions(told: &[(String, Value)]) -> Vec<&Value> {
     let requested = told.iter().filter(|(kind, _)| kind == "decision.requested");
     requested.map(|(_, data)| data).collect()
