@@ -238,7 +238,7 @@ mod tests {
             ("ropewalk spec show", "<ID>"),
             ("ropewalk agent", "see `ropewalk agent --help`"),
             ("ropewalk agent builder", "similar"),
-            ("ropewalk idea show Not_A_Slug", "a-z 0-9"),
+            ("ropewalk idea show Not.A.Slug", "a-z 0-9"),
         ];
         for (line, expected) in cases {
             let text = refused(line);

@@ -38,7 +38,7 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
         ("up --bus kafka", &["kafka", "nats://host:port"]),
         ("up --store redis", &["redis", "sqlite"]),
         ("up --store postgres://h:port/d", &["port"]),
-        ("idea show Not_A_Slug", &["Not_A_Slug", "a-z 0-9"]),
+        ("idea show Not.A.Slug", &["Not.A.Slug", "a-z 0-9"]),
         ("idea chat ../../etc", &["a-z 0-9"]),
         ("spec approve 01a2008 --hash abc", &["16 digits"]),
         ("spec generate walks --complexity huge", &["simple"]),
