@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use ropewalk_config::questions::Trigger;
 use ropewalk_runtime::token;
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
@@ -37,6 +38,9 @@ pub struct Parts {
     /// The duty of sending, which one process at a time has.
     pub turn: Turn,
 }
+
+/// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
+const NEW: TimeDelta = TimeDelta::minutes(10);
 
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
 pub struct Notifier {
@@ -210,12 +214,14 @@ impl Notifier {
     /// Tells those who were told of a question again.
     async fn reminded(&self, id: QuestionId, context: &Context) -> Result<ChangeSet, ReadError> {
         let mut changes = ChangeSet::new();
-        if open(id, context).await?.is_none() {
+        let Some(question) = open(id, context).await? else {
             return Ok(changes);
-        }
+        };
         for told in self.of_question(id, context).await? {
-            // One that is on its way need not be sent twice.
-            if told.state == NoticeState::Sent && !told.outdated {
+            // One that is on its way need not be sent twice, and whoever was asked later than others has only just been asked.
+            let late = told.created_at - question.asked_at;
+            let is_new = context.now() - told.created_at < (late / 2).min(NEW);
+            if told.state == NoticeState::Sent && !told.outdated && !is_new {
                 let again = Notice {
                     state: NoticeState::Waiting,
                     tries: 0,
