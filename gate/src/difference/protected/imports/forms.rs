@@ -75,11 +75,12 @@ impl Statement {
                     Language::Go => go::bindings(&text),
                 };
                 let mut bindings = bindings?;
-                // In a module of its own it takes the place of nothing outside.
-                if language == Language::Rust && lines[0].starts_with(char::is_whitespace) {
-                    for one in &mut bindings {
-                        one.is_glob = false;
-                    }
+                let (indent, _) = lines[0].split_at(lines[0].len() - first.len());
+                for one in &mut bindings {
+                    // What is moved below a condition may run no more.
+                    one.key.insert_str(0, indent);
+                    // In a module of its own it takes the place of nothing outside.
+                    one.is_glob &= language != Language::Rust || indent.is_empty();
                 }
                 return Some(Self {
                     lines: count,

@@ -66,6 +66,7 @@ const PYTHON: &[(&str, &str, bool)] = &[
     ("from app import add", "from fake import add, sub", true),
     ("from app import add", "from .app import add, sub", true),
     ("import os", "import os as system", true),
+    ("import os", "if False:\n    import os, sys", true),
     // What is gained takes the place of what is used.
     (
         "from app import add",
