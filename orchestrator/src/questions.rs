@@ -9,7 +9,7 @@ mod service;
 
 pub use answer::{AcceptedAnswer, AnswerError, answer, answer_defaults, choices_told, chosen};
 pub use ask::{AskOutcome, QuestionRequest, ask, supersede};
-pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank, role};
+pub use decide::{Deadline, Deadlines, OnDeadline, Rank, default_of, rank, role};
 pub use form::form;
 pub use reply::AnswerInput;
 pub use service::QuestionService;

@@ -8,6 +8,8 @@ use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskCompleted, Task
 use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Price, Specification};
 
+use crate::questions::default_of;
+
 /// The most bytes of what is quoted of others.
 const QUOTED: usize = 1_500;
 
@@ -131,9 +133,8 @@ fn meaning(choice: &Choice) -> String {
 }
 
 fn unanswered(question: &Question, when: &str) -> String {
-    let default = question.default.as_ref();
-    let label = default.and_then(|default| {
-        let choice = question.choices.iter().find(|choice| choice.id == *default);
+    let label = default_of(question).and_then(|default| {
+        let choice = question.choices.iter().find(|choice| choice.id == default);
         choice.map(|choice| choice.label.clone())
     });
     match label {

@@ -153,8 +153,8 @@ fn question(context: &Context, deadlines: &Deadlines, asking: QuestionRequest) -
     let asked_at = context.now();
     let ends = deadlines
         .of(asking.kind)
-        .ends
-        .map(|(after, _)| asked_at + after);
+        .ends_after(asking.consequential)
+        .map(|after| asked_at + after);
     Question {
         id: QuestionId(context.ids.next()),
         kind: asking.kind,

@@ -85,6 +85,16 @@ impl Deadlines {
     }
 }
 
+impl Deadline {
+    /// Returns how long after asking a question ends by itself; one whose yes has consequences waits instead of taking a
+    /// default.
+    pub(super) fn ends_after(self, is_consequential: bool) -> Option<Duration> {
+        let waits = |how| is_consequential && how == OnDeadline::Default;
+        let (after, how) = self.ends?;
+        (!waits(how)).then_some(after)
+    }
+}
+
 /// What becomes of a question at its deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -109,8 +119,12 @@ pub(super) fn at_deadline(question: &Question, on_deadline: OnDeadline) -> Endin
     }
 }
 
-/// Returns the choice that a question takes by itself: its default, else what a confirming one recommends.
-pub(super) fn default_of(question: &Question) -> Option<ChoiceId> {
+/// Returns the choice that a question takes by itself: its default, else what a confirming one recommends; none where its yes
+/// has consequences.
+pub fn default_of(question: &Question) -> Option<ChoiceId> {
+    if question.consequential {
+        return None;
+    }
     let recommended = || {
         (question.kind == QuestionKind::Confirming)
             .then(|| question.choices.iter().find(|choice| choice.recommended))
@@ -124,7 +138,6 @@ pub(super) fn default_of(question: &Question) -> Option<ChoiceId> {
 pub(super) fn takes_default_on_request(question: &Question) -> bool {
     question.state == QuestionState::Pending
         && question.kind != QuestionKind::Blocking
-        && !question.consequential
         && default_of(question).is_some()
 }
 
@@ -255,6 +268,32 @@ pub(super) mod tests {
                 question.kind
             );
         }
+    }
+
+    #[test]
+    fn whoever_waits_for_a_yes_with_consequences_is_told_no_end() {
+        let deadlines = Deadlines::default();
+        let ends = |kind, consequential| deadlines.of(kind).ends_after(consequential).is_some();
+        for (kind, usually, consequential) in [
+            (QuestionKind::Blocking, false, false),
+            (QuestionKind::Clarifying, true, false),
+            (QuestionKind::Confirming, true, false),
+            (QuestionKind::Celebratory, true, true),
+        ] {
+            assert_eq!(
+                (ends(kind, false), ends(kind, true)),
+                (usually, consequential),
+                "{kind:?}"
+            );
+        }
+        let confirming = question(QuestionKind::Confirming);
+        assert_eq!(default_of(&confirming), Some(id("yes")));
+        let spending = Question {
+            consequential: true,
+            default: Some(id("yes")),
+            ..confirming
+        };
+        assert_eq!(default_of(&spending), None);
     }
 
     #[test]

@@ -50,23 +50,14 @@ fn words() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::question::QuestionKind;
-
-    use super::super::decide::tests::{id, question};
+    use super::super::decide::tests::id;
+    use super::super::reply::tests::with_words;
     use super::super::reply::{AnswerInput, accept};
     use super::*;
 
     #[test]
     fn what_a_form_takes_is_what_is_taken_for_an_answer() {
-        let mut plain = question(QuestionKind::Blocking);
-        plain.choices.push(Choice {
-            with_words: true,
-            ..Choice::new(id("other"), "Something else...")
-        });
-        let free = Question {
-            free_text: true,
-            ..plain.clone()
-        };
+        let (plain, free) = with_words();
         let bound = Question {
             consequential: true,
             ..free.clone()

@@ -146,11 +146,25 @@ fn chosen(choice: &Choice, words: &str) -> Result<Reply, Refusal> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ropewalk_schemas::question::QuestionKind;
 
     use super::super::decide::tests::{id, question};
     use super::*;
+
+    /// A question whose third choice takes words, and the same where words alone are an answer.
+    pub(in super::super) fn with_words() -> (Question, Question) {
+        let mut plain = question(QuestionKind::Blocking);
+        plain.choices.push(Choice {
+            with_words: true,
+            ..Choice::new(id("other"), "Something else...")
+        });
+        let free = Question {
+            free_text: true,
+            ..plain.clone()
+        };
+        (plain, free)
+    }
 
     fn reply(choice: Option<&str>, text: &str) -> Reply {
         Reply {
@@ -161,15 +175,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_choice_by_id_number_or_label_or_words_where_those_are_taken() {
-        let mut plain = question(QuestionKind::Blocking);
-        plain.choices.push(Choice {
-            with_words: true,
-            ..Choice::new(id("other"), "Something else...")
-        });
-        let free = Question {
-            free_text: true,
-            ..plain.clone()
-        };
+        let (plain, free) = with_words();
         let cases = [
             (&plain, "yes", Ok(reply(Some("yes"), "Yes, go on"))),
             (&plain, "YES", Ok(reply(Some("yes"), "Yes, go on"))),

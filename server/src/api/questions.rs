@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views::question;
-use ropewalk_orchestrator::questions::AnswerInput as Reply;
+use ropewalk_orchestrator::questions::{AnswerInput as Reply, default_of, form as form_of};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
 use ropewalk_store::Versioned;
@@ -112,8 +112,8 @@ pub(crate) async fn form(
 ) -> Result<Json<AnswerForm>, Problem> {
     let question = found(&shared, &id).await?;
     Ok(Json(AnswerForm {
-        schema: ropewalk_orchestrator::questions::form(&question),
-        default: question.default.clone(),
+        schema: form_of(&question),
+        default: default_of(&question),
         due_at: question.due_at,
     }))
 }

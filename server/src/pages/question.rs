@@ -6,7 +6,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views;
-use ropewalk_orchestrator::questions::{AnswerInput, role};
+use ropewalk_orchestrator::questions::{AnswerInput, default_of, role};
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
@@ -96,10 +96,10 @@ impl QuestionView {
     }
 
     /// Returns the choice that is taken when nobody answers, and when.
-    fn default(&self) -> Option<(&ChoiceId, &DateTime<Utc>)> {
+    fn default(&self) -> Option<(ChoiceId, &DateTime<Utc>)> {
         let question = &self.question;
-        let (default, due) = (question.default.as_ref()?, question.due_at.as_ref()?);
-        (self.is_open() && !question.consequential).then_some((default, due))
+        let taken = default_of(question).zip(question.due_at.as_ref());
+        taken.filter(|_| self.is_open())
     }
 
     /// Returns when it goes away, where nothing is taken then.

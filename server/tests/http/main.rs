@@ -7,6 +7,8 @@ mod crowds;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod endings;
+#[cfg(test)]
 mod figures;
 #[cfg(test)]
 mod files;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_schemas::question::{About, Content, Question};
+use ropewalk_orchestrator::questions::default_of;
+use ropewalk_schemas::question::{About, Content, Question, QuestionState};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -70,7 +71,7 @@ pub(super) fn human(question: &Question) -> String {
     )
     .ok();
     writeln!(text, "waits for it: {}", waits(&question.about)).ok();
-    match (&question.answer, &question.default, question.due_at) {
+    match (&question.answer, default_of(question), question.due_at) {
         (Some(answer), _, _) => {
             writeln!(
                 text,
@@ -83,7 +84,7 @@ pub(super) fn human(question: &Question) -> String {
             )
             .ok();
         }
-        (None, Some(default), Some(due)) if !question.consequential => {
+        (None, Some(default), Some(due)) if question.state == QuestionState::Pending => {
             writeln!(
                 text,
                 "{}; takes `{default}` at {}",
