@@ -56,7 +56,8 @@ pub(super) async fn work_on(
         if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
             return Ok(WorkOutcome::Ended(ending));
         }
-        if let Some(words) = unheard(work, &session, &hearing).await? {
+        let went_on = session.went_on().await?;
+        if let Some(words) = unheard(work, (session.turn(), went_on), &hearing).await? {
             session.send_back(&ending::told_with(SPOKE, &words));
             continue;
         }
@@ -72,7 +73,7 @@ pub(super) async fn work_on(
             GateVerdict::Passed(passed) => {
                 let words = hearing.said_meanwhile().await?;
                 // Where somebody spoke when it was built, what is built again goes on as it did then.
-                if words.is_empty() && session.went_on().await? != WentOn::InThePast {
+                if words.is_empty() && went_on != WentOn::InThePast {
                     return Ok(WorkOutcome::Passed(passed));
                 }
                 if !advance(work, Phase::Working, AttemptState::Working, report).await? {
@@ -95,14 +96,13 @@ pub(super) async fn work_on(
 /// is known to have taken in is told after the last of them.
 async fn unheard(
     work: &Work<'_>,
-    session: &Session<'_>,
+    (turn, went_on): (u32, WentOn),
     hearing: &TaskSteering,
 ) -> Result<Option<Vec<String>>, BuilderError> {
-    let turn = session.turn();
     if work.claim.refused.iter().any(|one| one.turn == turn) {
         return Ok(None);
     }
-    if session.went_on().await? == WentOn::Here {
+    if went_on == WentOn::Here {
         return Ok(Some(Vec::new()));
     }
     let words = hearing.said_meanwhile().await?;
