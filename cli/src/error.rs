@@ -6,8 +6,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use ropewalk_builder::land::LandError;
-use ropewalk_bus::BusError;
-use ropewalk_bus::SocketError;
+use ropewalk_bus::{BusError, SocketError};
 use ropewalk_config::ConfigError;
 use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;

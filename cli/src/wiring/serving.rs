@@ -76,7 +76,7 @@ async fn api_door(project: &Project) -> Result<Option<Door>, CliError> {
     }
 }
 
-/// Serves behind `door`; returns what people are told of it.
+/// Serves behind `doors`; returns what people are told of it.
 pub(super) fn serve(
     doors: Doors,
     project: &Project,

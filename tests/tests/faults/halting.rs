@@ -25,6 +25,7 @@ use crate::picture::{events_of, store};
 use crate::project::PATIENCE;
 use crate::running::{RunningProgram, start, until_ready};
 use crate::surfaces::{Browser, SentBody};
+use crate::trial::until;
 
 /// After how long nothing may begin any more.
 const BOUND: TimeDelta = TimeDelta::seconds(5);
@@ -220,17 +221,9 @@ impl Shop {
     async fn until<T>(
         &self,
         what: &str,
-        mut look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
+        look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<T> {
-        let began = Instant::now();
-        loop {
-            if let Some(found) = look().await? {
-                return Ok(found);
-            }
-            let late = began.elapsed() > PATIENCE;
-            ensure!(!late, "no {what} in time: {}", self.phone.project.said());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until(&self.phone.project, what, look).await
     }
 
     /// Returns when requests reached the provider, calls were written down, and commands ran.

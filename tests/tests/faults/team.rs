@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -27,7 +27,7 @@ use crate::picture::git;
 use crate::project::{PATIENCE, Project};
 use crate::running::{RunningProgram, start, stop};
 use crate::sleepy::SleepyGate;
-use crate::trial::pause;
+use crate::trial::{pause, until};
 
 /// The roles beside `build`.
 const OTHERS: [&str; 7] = [
@@ -117,17 +117,9 @@ impl Team {
     pub(crate) async fn until<T>(
         &self,
         what: &str,
-        mut look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
+        look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<T> {
-        let began = Instant::now();
-        loop {
-            if let Some(found) = look().await? {
-                return Ok(found);
-            }
-            let late = began.elapsed() > PATIENCE;
-            ensure!(!late, "no `{what}` in time: {}", self.project.said());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until(&self.project, what, look).await
     }
 
     pub(crate) async fn events(&self, event_type: &str) -> anyhow::Result<Vec<StoredEvent>> {

@@ -39,6 +39,23 @@ pub(crate) fn scatter(number: u32, limit: Duration) -> Duration {
     limit * u32::try_from(hash & 0xffff).unwrap_or_default() / 0x1_0000
 }
 
+/// Looks until `look` finds something.
+pub(crate) async fn until<T>(
+    project: &Project,
+    what: &str,
+    mut look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look().await? {
+            return Ok(found);
+        }
+        let late = began.elapsed() > PATIENCE;
+        ensure!(!late, "no {what} in time: {}", project.said());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Returns a fresh copy of the approved project, on which no `up` ever ran.
 pub(crate) fn approved() -> anyhow::Result<Project> {
     let directory = tempfile::tempdir()?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use ropewalk_desk::views::{self, specification::SpecificationView};
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
 use ropewalk_schemas::specification::{Price, Specification};
 use ropewalk_schemas::task::TaskBlock;
@@ -89,8 +90,10 @@ fn human(shown: &SpecificationView) -> String {
         let (usage, cost) = (&used.usage, used.usage.spending().money());
         writeln!(
             text,
-            "used     {} calls for the idea so far: {} tokens in, {} out, {cost}",
-            usage.calls, usage.input_tokens, usage.output_tokens
+            "used     {} for the idea so far: {} tokens in, {} out, {cost}",
+            counted(usage.calls, "call"),
+            usage.input_tokens,
+            usage.output_tokens
         )
         .ok();
     }

@@ -46,6 +46,17 @@ fn writes(id: &str) -> Value {
     json!({ "path": format!("{id}.txt"), "content": "good\n" })
 }
 
+/// A house whose rules leave one command to a person.
+fn asking_about_expr(script: &str) -> House {
+    House::new(script).watched().with(|options| {
+        let mut policy = PolicySettings::default();
+        policy.rules.user = rules(json!([
+            { "permission": "bash", "pattern": "expr *", "action": "ask" },
+        ]));
+        options.policy.replace(policy);
+    })
+}
+
 fn done() -> Value {
     json!({ "summary": "Done." })
 }
@@ -239,15 +250,7 @@ async fn what_a_person_allows_is_done_from_then_on_and_not_before() {
             "T-2",
             &[("", "write", writes("T-2")), ("", "finish", done())],
         );
-        let house = House::new(&[first, again, other].concat())
-            .watched()
-            .with(|options| {
-                let mut policy = PolicySettings::default();
-                policy.rules.user = rules(json!([
-                    { "permission": "bash", "pattern": "expr *", "action": "ask" },
-                ]));
-                options.policy.replace(policy);
-            });
+        let house = asking_about_expr(&[first, again, other].concat());
         let open = house.open().await;
         let spec = open.approve(plan()).await;
         open.until(spec, |_, tasks| {
@@ -292,13 +295,7 @@ async fn who_still_works_when_a_person_allows_it_hears_so_and_goes_on() {
             &[("", "write", writes("T-2")), ("", "finish", done())],
         ),
     ];
-    let house = House::new(&scripts.concat()).watched().with(|options| {
-        let mut policy = PolicySettings::default();
-        policy.rules.user = rules(json!([
-            { "permission": "bash", "pattern": "expr *", "action": "ask" },
-        ]));
-        options.policy.replace(policy);
-    });
+    let house = asking_about_expr(&scripts.concat());
     let open = house.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |_, tasks| {

@@ -72,6 +72,15 @@ async fn say(open: &OpenHouse, spec: SpecId, words: &str) -> Build {
     build
 }
 
+/// Approves a plan with this check, and tells its task to use tabs when somebody says `begun`; then they go on.
+async fn told_at(open: &OpenHouse, check: &str, (begun, said): (&Path, &Path)) -> (SpecId, Build) {
+    let spec = open.approve(plan(check)).await;
+    seen(begun).await;
+    let build = say(open, spec, "use tabs").await;
+    std::fs::write(said, "").unwrap();
+    (spec, build)
+}
+
 /// The work stands as the person wanted it, and what they said was heard once.
 async fn heard_once(house: &House, open: &OpenHouse, spec: SpecId, (file, text): (&str, &str)) {
     let (build, tasks) = open.ended(spec).await;
@@ -95,10 +104,7 @@ async fn what_is_said_while_a_model_hands_its_work_in_is_heard_before_it_lands()
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
-    let spec = open.approve(plan(CHECK)).await;
-    seen(&begun).await;
-    let build = say(&open, spec, "use tabs").await;
-    std::fs::write(&said, "").unwrap();
+    let (spec, build) = told_at(&open, CHECK, (&begun, &said)).await;
     heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
     assert_eq!(house.requests("T-1").len(), 2);
     let text = house.requests("T-1")[1].text();
@@ -118,10 +124,7 @@ async fn what_is_said_while_the_gate_runs_is_heard_before_it_lands() {
     let house = House::new(&script.concat());
     let open = house.open().await;
     let check = format!("{CHECK} && {{ {}; }}", meets(&begun, &said));
-    let spec = open.approve(plan(&check)).await;
-    seen(&begun).await;
-    let build = say(&open, spec, "use tabs").await;
-    std::fs::write(&said, "").unwrap();
+    let (spec, build) = told_at(&open, &check, (&begun, &said)).await;
     heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
     assert_eq!(house.requests("T-1").len(), 2);
     assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
@@ -138,10 +141,7 @@ async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again()
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
-    let spec = open.approve(plan(CHECK)).await;
-    seen(&begun).await;
-    say(&open, spec, "use tabs").await;
-    std::fs::write(&said, "").unwrap();
+    let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
     while house.requests("T-1").len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -167,10 +167,7 @@ async fn a_program_that_ends_after_that_answer_does_not_land_what_came_before_it
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
-    let spec = open.approve(plan(CHECK)).await;
-    seen(&begun).await;
-    say(&open, spec, "use tabs").await;
-    std::fs::write(&said, "").unwrap();
+    let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
     seen(&half).await;
     open.crash().await;
     std::fs::write(&go, "").unwrap();
