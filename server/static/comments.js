@@ -1,10 +1,8 @@
 // Lets people say something about a line where it stands, and keeps it until it is sent.
 "use strict";
 (() => {
-  const form = document.getElementById("comments");
-  if (!form) return;
-  const kept = `comments ${location.pathname} ${form.elements.of.value}`;
-  form.querySelector(".by-hand").remove();
+  const theForm = () => document.getElementById("comments");
+  const kept = (form) => `comments ${location.pathname} ${form.elements.of.value}`;
 
   function write(line, text) {
     const open = line.nextElementSibling;
@@ -20,7 +18,12 @@
     away.type = "button";
     away.className = "quiet";
     away.textContent = "Take it back";
-    away.addEventListener("click", () => { said.remove(); line.querySelector(".number").focus(); keep(); });
+    away.addEventListener("click", () => {
+      said.remove();
+      line.querySelector(".number").focus();
+      keep();
+      document.dispatchEvent(new CustomEvent("ropewalk:taken-back"));
+    });
     words.addEventListener("input", keep);
     said.append(words, away);
     line.after(said);
@@ -38,28 +41,39 @@
   }
 
   function keep() {
+    const form = theForm();
     const comments = all();
-    sessionStorage.setItem(kept, JSON.stringify(comments));
+    sessionStorage.setItem(kept(form), JSON.stringify(comments));
     const count = comments.filter((comment) => comment.text.trim()).length;
     document.getElementById("said").textContent = count === 1 ? "1 comment" : `${count} comments`;
     form.querySelector("button").disabled = count === 0;
   }
 
-  for (const line of document.querySelectorAll("[data-line]")) {
-    const number = document.createElement("button");
-    number.type = "button";
-    number.className = "number";
-    number.textContent = line.dataset.line;
-    number.setAttribute("aria-label", `Comment on line ${line.dataset.line}`);
-    number.addEventListener("click", () => { write(line, "").querySelector("textarea").focus(); keep(); });
-    line.querySelector(".number").replaceWith(number);
+  // What the server sends knows nothing of the buttons, nor of what was said.
+  function dress() {
+    const form = theForm();
+    if (!form) return;
+    form.querySelector(".by-hand")?.remove();
+    for (const line of document.querySelectorAll("[data-line]")) {
+      const number = document.createElement("button");
+      number.type = "button";
+      number.className = "number";
+      number.textContent = line.dataset.line;
+      number.setAttribute("aria-label", `Comment on line ${line.dataset.line}`);
+      number.addEventListener("click", () => { write(line, "").querySelector("textarea").focus(); keep(); });
+      line.querySelector(".number").replaceWith(number);
+    }
+    for (const { file, side, line, text } of JSON.parse(sessionStorage.getItem(kept(form)) ?? "[]")) {
+      const place = document.querySelector(`[data-file="${CSS.escape(file)}"] [data-side="${side}"][data-line="${line}"]`);
+      if (place) write(place, text);
+    }
+    keep();
   }
-  for (const { file, side, line, text } of JSON.parse(sessionStorage.getItem(kept) ?? "[]")) {
-    const place = document.querySelector(`[data-file="${CSS.escape(file)}"] [data-side="${side}"][data-line="${line}"]`);
-    if (place) write(place, text);
-  }
-  keep();
-  form.addEventListener("submit", () => {
+
+  dress();
+  document.addEventListener("htmx:after:swap", dress);
+  document.addEventListener("submit", ({ target: form }) => {
+    if (form !== theForm()) return;
     all().filter((comment) => comment.text.trim()).forEach((comment, number) => {
       for (const [name, value] of Object.entries(comment)) {
         const field = document.createElement("input");
@@ -69,6 +83,6 @@
         form.append(field);
       }
     });
-    sessionStorage.removeItem(kept);
+    sessionStorage.removeItem(kept(form));
   });
 })();

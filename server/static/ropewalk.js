@@ -93,9 +93,15 @@
 
   // --- Fresh pages --------------------------------------------------------------------------------------------------
   let planned = 0, isStale = false;
+  // What somebody writes on a line stays where it is.
+  const isWriting = () => document.querySelector(".said");
+  document.addEventListener("htmx:before:swap", (swap) => {
+    if (isWriting()) { isStale = true; swap.preventDefault(); }
+  });
+  document.addEventListener("ropewalk:taken-back", () => { if (isStale) refreshSoon(); });
+
   function refreshSoon() {
-    // What somebody writes on a line stays where it is.
-    if (document.hidden || document.querySelector(".said")) { isStale = true; return; }
+    if (document.hidden || isWriting()) { isStale = true; return; }
     if (!planned && document.getElementById("palette")) planned = setTimeout(refresh, 300);
   }
 
