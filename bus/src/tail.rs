@@ -28,7 +28,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Follows the timeline; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tail {
-    events: broadcast::Sender<Arc<StoredEvent>>,
+    /// Weak, so that whoever holds this and listens hears the end of the one who tells.
+    events: broadcast::WeakSender<Arc<StoredEvent>>,
     begin: mpsc::Sender<oneshot::Sender<i64>>,
 }
 
@@ -70,9 +71,10 @@ impl Tail {
             store: bus.store().clone(),
             poked: bus.poked(),
             clock,
-            events: events.clone(),
+            events,
             last: 0,
         };
+        let events = follower.events.downgrade();
         let stop = supervisor.shutdown().soft().clone();
         supervisor.spawn("bus.tail", follower.follow(asked, stop));
         Self { events, begin }
@@ -81,7 +83,11 @@ impl Tail {
     /// Listens; every event after [`TailEvents::after`] comes.
     pub async fn listen(&self) -> Result<TailEvents, TailError> {
         // Before the position is asked for, so that nothing comes in between.
-        let events = self.events.subscribe();
+        let events = self
+            .events
+            .upgrade()
+            .ok_or(TailError::Stopping)?
+            .subscribe();
         let (reply, after) = oneshot::channel();
         let asked = self.begin.send(reply).await;
         asked.map_err(|_| TailError::Stopping)?;

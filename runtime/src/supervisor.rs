@@ -1,16 +1,18 @@
 //! Spawns the tasks of a process by name, watches them and drains them.
 
 use std::any::Any;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::shutdown::Shutdown;
 
@@ -63,6 +65,8 @@ pub struct Supervisor {
     tracker: TaskTracker,
     shutdown: Shutdown,
     failure: Arc<Mutex<Option<TaskFailure>>>,
+    /// How many tasks of a name run.
+    running: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
 impl Supervisor {
@@ -72,6 +76,7 @@ impl Supervisor {
             tracker: TaskTracker::new(),
             shutdown,
             failure: Arc::default(),
+            running: Arc::default(),
         }
     }
 
@@ -125,17 +130,16 @@ impl Supervisor {
     ) {
         let shutdown = self.shutdown.clone();
         let failure = Arc::clone(&self.failure);
+        let running = Running::begin(&self.running, name);
         self.tracker.spawn(async move {
+            let _running = running;
             let outcome = tokio::select! {
                 outcome = watched => outcome,
                 () = shutdown.hard().cancelled() => Ok(()),
             };
             if let Err(crash) = outcome {
                 error!(task.name = name, "{crash}");
-                failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(crash);
+                lock(&failure).get_or_insert(crash);
                 shutdown.begin();
             }
         });
@@ -153,6 +157,11 @@ impl Supervisor {
         })
     }
 
+    /// Returns the names of the tasks that run, in order, each once.
+    pub fn running(&self) -> Vec<&'static str> {
+        lock(&self.running).keys().copied().collect()
+    }
+
     /// Waits until every task has ended, at most `deadline`; then aborts what is left and waits for that.
     ///
     /// Errors: the first crash of a task, if any.
@@ -162,19 +171,45 @@ impl Supervisor {
             .await
             .is_err()
         {
+            let tasks = self.running();
+            warn!(?tasks, "these did not end in {deadline:?} and are cut off");
             self.shutdown.abort();
             self.tracker.wait().await;
         }
-        match self
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
-            Some(crash) => Err(crash),
-            None => Ok(()),
+        lock(&self.failure).take().map_or(Ok(()), Err)
+    }
+}
+
+/// Counts a task for as long as it runs.
+struct Running {
+    all: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+    name: &'static str,
+}
+
+impl Running {
+    fn begin(all: &Arc<Mutex<BTreeMap<&'static str, usize>>>, name: &'static str) -> Self {
+        *lock(all).entry(name).or_default() += 1;
+        Self {
+            all: Arc::clone(all),
+            name,
         }
     }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut all = lock(&self.all);
+        if let Entry::Occupied(mut count) = all.entry(self.name) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns what a panic said.
@@ -241,7 +276,13 @@ mod tests {
     async fn a_task_that_ignores_the_drain_is_aborted_at_the_deadline() {
         let supervisor = Supervisor::new(Shutdown::new());
         supervisor.spawn("deaf", std::future::pending());
+        supervisor.spawn("healthy", {
+            let stop = supervisor.shutdown().soft().clone();
+            async move { stop.cancelled().await }
+        });
+        assert_eq!(supervisor.running(), ["deaf", "healthy"]);
         supervisor.shutdown().begin();
         assert_eq!(supervisor.drain(Duration::from_millis(10)).await, Ok(()));
+        assert!(supervisor.running().is_empty());
     }
 }

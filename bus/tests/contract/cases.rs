@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_bus::{Consumer, Failure, Poker, SocketHome};
+use ropewalk_bus::{Consumer, Failure, Poker, SocketHome, Tail, TailError};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::TaskSkipped;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::{
@@ -17,8 +18,8 @@ use crate::publishers;
 use tokio::task::JoinSet;
 
 use crate::support::{
-    RunningBus, World, build, commit, component_back, component_down, finish_all, name, next,
-    nothing_more, retry, sequence, stop_request, subscription,
+    PATIENCE, RunningBus, World, build, commit, component_back, component_down, finish_all, name,
+    next, nothing_more, retry, sequence, stop_request, subscription,
 };
 
 /// Returns one of many events of mixed type, entity, source and priority.
@@ -431,6 +432,23 @@ pub(crate) async fn a_soft_stop_ends_the_inbox_and_lets_work_in_hand_finish(
     };
     assert_eq!(running.store.deliveries(&open).await?.len(), 1);
     drop((inbox, delivery));
+    running.stop().await
+}
+
+pub(crate) async fn a_soft_stop_ends_whoever_follows_the_timeline(world: World) -> Result<()> {
+    let running = world.start().await?;
+    let tail = Tail::start(&running.bus, Clock::system(), &running.supervisor);
+    let mut events = tail.listen().await?;
+    let sequence = world.emit(&running.store, "a", "1").await?;
+    assert_eq!(events.next().await?.sequence, sequence);
+    running.supervisor.shutdown().begin();
+    // Who listens holds the tail too, and must hear that nothing comes any more.
+    let heard = tokio::time::timeout(PATIENCE, events.next()).await;
+    assert_eq!(
+        heard.context("it waits on")?.unwrap_err(),
+        TailError::Stopping
+    );
+    assert_eq!(tail.listen().await.unwrap_err(), TailError::Stopping);
     running.stop().await
 }
 

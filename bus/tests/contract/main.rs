@@ -49,6 +49,7 @@ contract! {
     effects_and_the_end_of_a_delivery_are_one,
     an_event_that_is_not_understood_is_parked_and_stops_nobody,
     a_soft_stop_ends_the_inbox_and_lets_work_in_hand_finish,
+    a_soft_stop_ends_whoever_follows_the_timeline,
     a_backlog_drains_completely,
     a_subscriber_is_consumed_once_per_process,
 }
