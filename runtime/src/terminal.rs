@@ -79,9 +79,8 @@ fn colour_bytes(text: &str) -> Option<usize> {
 /// Returns whether every letter of `text` may be shown as it is. Whole pages are looked through, so that letters that are
 /// one byte are not decoded.
 fn is_plain(text: &str) -> bool {
-    let is_usual = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let mut rest = text;
-    while let Some(place) = rest.bytes().position(|byte| !is_usual(byte)) {
+    while let Some(place) = unusual(rest.as_bytes()) {
         // The first byte of a letter, since no byte of a longer one is usual.
         let mut letters = rest[place..].chars();
         if letters.next().is_none_or(needs_showing) {
@@ -90,6 +89,18 @@ fn is_plain(text: &str) -> bool {
         rest = letters.as_str();
     }
     true
+}
+
+/// Returns the place of the first byte that is no letter, line or tab of ASCII.
+fn unusual(text: &[u8]) -> Option<usize> {
+    /// So many at once are compared by one instruction or two.
+    const AT_ONCE: usize = 64;
+    let is_usual = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let all_usual = |chunk: &[u8]| chunk.iter().fold(true, |all, byte| all & is_usual(byte));
+    let usual = text.chunks(AT_ONCE).take_while(|chunk| all_usual(chunk));
+    let begin = usual.map(<[u8]>::len).sum();
+    let place = text[begin..].iter().position(|byte| !is_usual(byte))?;
+    Some(begin + place)
 }
 
 /// Says that a letter is obeyed or left out by a terminal instead of being shown.
@@ -160,6 +171,16 @@ mod tests {
             ("cut \x1b[3", "cut ␛[3"),
         ] {
             assert_eq!(visible_log(line), expected);
+        }
+    }
+
+    #[test]
+    fn one_letter_is_found_wherever_it_stands() {
+        for place in 0..200 {
+            let mut text = "a".repeat(200);
+            text.insert(place, '\u{202e}');
+            text.insert(place / 2, 'é');
+            assert!(visible(&text).contains("<U+202E>"), "{place}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Names a file inside a repository, in one spelling.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -53,7 +54,7 @@ impl RepoPath {
         if text.starts_with('/') || drive {
             return Err(RepoPathError::Absolute(text.to_owned()));
         }
-        let composed: String = text.nfc().collect();
+        let composed = composed(text);
         let mut parts: Vec<&str> = Vec::new();
         for part in composed.split('/') {
             match part {
@@ -82,7 +83,16 @@ impl RepoPath {
 
     /// Returns the key that locks and ownership use: composed and case-folded.
     pub fn key(&self) -> String {
-        self.0.to_lowercase().nfc().collect()
+        composed(&self.0.to_lowercase()).into_owned()
+    }
+}
+
+/// Composes the letters of `text`; thousands of paths are read for a page, and most hold nothing to compose.
+fn composed(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.nfc().collect())
     }
 }
 

@@ -64,11 +64,14 @@ impl FromRequestParts<ServerState> for Frame {
         // Before anything is loaded, so that nothing is missed in between.
         let position = shared.tail.listen().await.map_err(stopping)?.after;
         let pending = Query::new().equal("state", QuestionState::Pending.as_str());
+        let store = &shared.services.store;
+        let (halt, waiting) =
+            futures::try_join!(halt::standing(store), store.count::<Question>(pending))?;
         Ok(Self {
             person: person.ok_or_else(unknown)?,
             csrf: csrf.and_then(|Csrf(csrf)| csrf).unwrap_or_default(),
-            halt: halt::standing(&shared.services.store).await?,
-            waiting: shared.services.store.count::<Question>(pending).await?,
+            halt,
+            waiting,
             position,
         })
     }
