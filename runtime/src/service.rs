@@ -147,7 +147,13 @@ mod tests {
                 assert_eq!(heard(&manager), "WATCHDOG=1");
             }
             supervisor.shutdown().begin();
-            supervisor.drain(Duration::from_secs(5)).await.unwrap();
+            assert!(
+                supervisor
+                    .drain(Duration::from_secs(20))
+                    .await
+                    .unwrap()
+                    .is_empty()
+            );
         }
     }
 

@@ -130,7 +130,7 @@ impl Supervisor {
     ) {
         let shutdown = self.shutdown.clone();
         let failure = Arc::clone(&self.failure);
-        let running = Running::begin(&self.running, name);
+        let running = TaskCount::begin(&self.running, name);
         self.tracker.spawn(async move {
             let _running = running;
             let outcome = tokio::select! {
@@ -162,31 +162,30 @@ impl Supervisor {
         lock(&self.running).keys().copied().collect()
     }
 
-    /// Waits until every task has ended, at most `deadline`; then aborts what is left and waits for that.
+    /// Waits until every task has ended, at most `deadline`; then aborts what is left, waits for that and names it.
     ///
     /// Errors: the first crash of a task, if any.
-    pub async fn drain(&self, deadline: Duration) -> Result<(), TaskFailure> {
+    pub async fn drain(&self, deadline: Duration) -> Result<Vec<&'static str>, TaskFailure> {
         self.tracker.close();
-        if tokio::time::timeout(deadline, self.tracker.wait())
-            .await
-            .is_err()
-        {
-            let tasks = self.running();
-            warn!(?tasks, "these did not end in {deadline:?} and are cut off");
+        let mut late = Vec::new();
+        let ended = tokio::time::timeout(deadline, self.tracker.wait()).await;
+        if ended.is_err() {
+            late = self.running();
+            warn!(tasks = ?late, "these did not end in {deadline:?} and are cut off");
             self.shutdown.abort();
             self.tracker.wait().await;
         }
-        lock(&self.failure).take().map_or(Ok(()), Err)
+        lock(&self.failure).take().map_or(Ok(late), Err)
     }
 }
 
-/// Counts a task for as long as it runs.
-struct Running {
+/// One task in the count, for as long as it runs.
+struct TaskCount {
     all: Arc<Mutex<BTreeMap<&'static str, usize>>>,
     name: &'static str,
 }
 
-impl Running {
+impl TaskCount {
     fn begin(all: &Arc<Mutex<BTreeMap<&'static str, usize>>>, name: &'static str) -> Self {
         *lock(all).entry(name).or_default() += 1;
         Self {
@@ -196,7 +195,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TaskCount {
     fn drop(&mut self) {
         let mut all = lock(&self.all);
         if let Entry::Occupied(mut count) = all.entry(self.name) {
@@ -282,7 +281,10 @@ mod tests {
         });
         assert_eq!(supervisor.running(), ["deaf", "healthy"]);
         supervisor.shutdown().begin();
-        assert_eq!(supervisor.drain(Duration::from_millis(10)).await, Ok(()));
+        assert_eq!(
+            supervisor.drain(Duration::from_millis(10)).await,
+            Ok(vec!["deaf"])
+        );
         assert!(supervisor.running().is_empty());
     }
 }

@@ -209,10 +209,8 @@ impl House {
     /// Stops in order and begins anew on what is stored.
     pub(crate) async fn restart(&mut self) {
         self.supervisor.shutdown().begin();
-        self.supervisor
-            .drain(Duration::from_secs(10))
-            .await
-            .unwrap();
+        let late = self.supervisor.drain(PATIENCE).await.unwrap();
+        assert!(late.is_empty(), "{late:?} ran on");
         self.store().clone().close().await.unwrap();
         let ids = self.services.ids.clone();
         let world = world(self.directory.path(), &self.clock, ids).await;

@@ -12,7 +12,7 @@ use ropewalk_schemas::ProjectName;
 use ropewalk_store::ChangeSet;
 
 use crate::server::ConfiguredServer;
-use crate::support::{RunningBus, World, finish_all, next};
+use crate::support::{PATIENCE, RunningBus, World, finish_all, next};
 
 /// A server with the shipped configuration, and the keys of its users.
 struct ShippedServer {
@@ -85,7 +85,7 @@ async fn complaint(complaints: &mut tokio::sync::mpsc::Receiver<String>) -> Resu
         }
         bail!("the connection is gone")
     };
-    tokio::time::timeout(Duration::from_secs(5), found).await?
+    tokio::time::timeout(PATIENCE, found).await?
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use async_nats::ToServerAddrs;
 use async_nats::jetstream::{self, stream::Stream};
 use ropewalk_bus::{
@@ -163,7 +163,8 @@ impl RunningBus {
     /// Stops as a process does that is asked to.
     pub(crate) async fn stop(self) -> Result<()> {
         self.supervisor.shutdown().begin();
-        self.supervisor.drain(PATIENCE).await?;
+        let late = self.supervisor.drain(PATIENCE).await?;
+        ensure!(late.is_empty(), "{late:?} ran on");
         drop(self.bus);
         self.store.close().await?;
         Ok(())

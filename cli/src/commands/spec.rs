@@ -51,7 +51,7 @@ pub async fn run(noun: Spec, app: &App) -> Result<(), CliError> {
         Spec::Diff(verb) => verb.run(app).await,
         Spec::Lines(verb) => verb.run(app).await,
         Spec::Validate(verb) => verb.run(app).await,
-        Spec::Approve(verb) => verb.run(app).await,
+        Spec::Approve(verb) => Box::pin(verb.run(app)).await,
         Spec::Revise(verb) => verb.run(app).await,
         Spec::Comment(verb) => verb.run(app).await,
         Spec::Reject(verb) => verb.run(app).await,

@@ -116,6 +116,12 @@ mod tests {
                 .unwrap();
         }
         supervisor.shutdown().begin();
-        supervisor.drain(Duration::from_secs(5)).await.unwrap();
+        assert!(
+            supervisor
+                .drain(Duration::from_secs(20))
+                .await
+                .unwrap()
+                .is_empty()
+        );
     }
 }

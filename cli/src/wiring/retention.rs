@@ -119,7 +119,13 @@ mod tests {
                 .unwrap();
         }
         supervisor.shutdown().begin();
-        supervisor.drain(Duration::from_secs(5)).await.unwrap();
+        assert!(
+            supervisor
+                .drain(Duration::from_secs(20))
+                .await
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[tokio::test]
@@ -135,7 +141,13 @@ mod tests {
         supervisor.shutdown().begin();
         let kept = (store.clone(), state.path().to_owned());
         daily(kept, 9, clock.clone(), &supervisor);
-        supervisor.drain(Duration::from_secs(5)).await.unwrap();
+        assert!(
+            supervisor
+                .drain(Duration::from_secs(20))
+                .await
+                .unwrap()
+                .is_empty()
+        );
         assert_eq!(store.statistics().await.unwrap().events, 1);
     }
 }

@@ -103,13 +103,8 @@ pub(super) async fn rows(
     ideas: Vec<Idea>,
     builds: &BTreeMap<Slug, Vec<Build>>,
 ) -> Result<Vec<IdeaRow>, ReadError> {
-    let open = blocking_questions(store).await?;
-    let mut sessions: BTreeMap<SessionId, Session> = BTreeMap::new();
-    for part in ideas.chunks(AT_ONCE) {
-        let keys = part.iter().map(|idea| idea.session);
-        let found = store.list(Query::new().one_of("key", keys)).await?;
-        sessions.extend(records(found).into_iter().map(|one: Session| (one.id, one)));
-    }
+    let (open, sessions) =
+        futures::try_join!(blocking_questions(store), conversations(store, &ideas))?;
     let rows = ideas.into_iter().map(|idea| {
         let waits = !waits_for(&idea, &open).is_empty();
         let session = sessions.get(&idea.session);
@@ -117,6 +112,20 @@ pub(super) async fn rows(
         row(standing(idea, built), session, waits)
     });
     Ok(rows.collect())
+}
+
+/// Reads the conversations of `ideas`.
+async fn conversations(
+    store: &Store,
+    ideas: &[Idea],
+) -> Result<BTreeMap<SessionId, Session>, ReadError> {
+    let mut sessions: BTreeMap<SessionId, Session> = BTreeMap::new();
+    for part in ideas.chunks(AT_ONCE) {
+        let keys = part.iter().map(|idea| idea.session);
+        let found = store.list(Query::new().one_of("key", keys)).await?;
+        sessions.extend(records(found).into_iter().map(|one: Session| (one.id, one)));
+    }
+    Ok(sessions)
 }
 
 /// Loads an idea whose documents lie in `folder` of it; `None` when there is no such idea.

@@ -340,7 +340,12 @@ impl House {
     /// Stops what is served, as the program does.
     pub(crate) async fn stop(self) {
         self.supervisor.shutdown().begin();
-        self.supervisor.drain(Duration::from_secs(5)).await.unwrap();
+        let late = self
+            .supervisor
+            .drain(Duration::from_secs(20))
+            .await
+            .unwrap();
+        assert!(late.is_empty(), "{late:?} ran on");
     }
 
     /// Returns who speaks in an event of this type.

@@ -246,7 +246,8 @@ impl House {
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         self.supervisor.shutdown().begin();
-        self.supervisor.drain(Duration::from_secs(10)).await?;
+        let late = self.supervisor.drain(Duration::from_secs(20)).await?;
+        anyhow::ensure!(late.is_empty(), "{late:?} ran on");
         self.services.store.close().await?;
         Ok(())
     }

@@ -503,7 +503,8 @@ impl OpenHouse {
     /// Stops in order.
     pub(crate) async fn close(self) {
         self.supervisor.shutdown().begin();
-        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        let late = self.supervisor.drain(PATIENCE).await.unwrap();
+        assert!(late.is_empty(), "{late:?} ran on");
         drop(self.services.store.close().await);
     }
 
