@@ -70,7 +70,6 @@ impl Advice for ChatError {
         Some(match self {
             Self::Empty => "write what you want to say".to_owned(),
             Self::TooLong(_) => "put the rest into another message".to_owned(),
-            Self::NoName(_) => "give one of `a-z 0-9 -`".to_owned(),
             Self::Taken(idea) => {
                 format!("choose another name, or go on with `ropewalk idea chat {idea}`")
             }
@@ -215,6 +214,7 @@ impl Advice for LandingError {
                 Some("`ropewalk build land BUILD --push REMOTE` sends it somewhere".to_owned())
             }
             Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
+            Self::Moved { .. } => Some("look at what landing comes to now".to_owned()),
             Self::Commit(error) => error.next(),
         }
     }

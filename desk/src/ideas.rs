@@ -33,9 +33,6 @@ pub enum ChatError {
     /// It is too long.
     #[error("the message has {0} bytes, and {MESSAGE_BYTES} is the most")]
     TooLong(usize),
-    /// No slug can be made of the title.
-    #[error("no name can be made of `{0}`")]
-    NoName(String),
     /// The name is taken.
     #[error("the idea `{0}` is there already")]
     Taken(Slug),
@@ -104,7 +101,7 @@ pub async fn start(context: &Context, opening: Opening) -> Result<StartedIdea, C
     let title = title_of(opening.title.as_deref(), text);
     let wanted = match &opening.slug {
         Some(slug) => slug.clone(),
-        None => Slug::from_text(&title).ok_or_else(|| ChatError::NoName(title.clone()))?,
+        None => Slug::of_title(&title),
     };
     for number in 1..=NAMESAKES {
         let Some(slug) = namesake(&wanted, number) else {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use deunicode::deunicode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -223,14 +224,21 @@ impl CommitId {
 }
 
 impl Slug {
-    /// Makes a slug of free text: lower case, words joined by `-`, at most 48 characters; `None` when nothing is left.
+    /// Makes a slug of free text: other scripts in Latin letters, lower case, words joined by `-`, at most 48 characters;
+    /// `None` when nothing is left.
     pub fn from_text(text: &str) -> Option<Self> {
         let mut slug = String::new();
-        for word in text.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        for word in deunicode(text).split(|letter: char| !letter.is_ascii_alphanumeric()) {
             if word.is_empty() {
                 continue;
             }
             let room = 48_usize.saturating_sub(slug.len() + usize::from(!slug.is_empty()));
+            // The first word alone may be cut, since without it there is no name.
+            let word = if slug.is_empty() {
+                &word[..word.len().min(room)]
+            } else {
+                word
+            };
             if word.len() > room {
                 break;
             }
@@ -240,6 +248,11 @@ impl Slug {
             slug.push_str(&word.to_ascii_lowercase());
         }
         Self::parse(&slug).ok()
+    }
+
+    /// Names an idea by its title, and by no more than that it is one where no letter can be made of that.
+    pub fn of_title(title: &str) -> Self {
+        Self::from_text(title).unwrap_or_else(|| Self("idea".to_owned()))
     }
 }
 
@@ -252,7 +265,13 @@ mod tests {
         let cases = [
             ("I want a Habit tracker!", Some("i-want-a-habit-tracker")),
             ("  ", None),
-            ("Ünïcode only é", Some("n-code-only")),
+            ("Ünïcode only é", Some("unicode-only-e")),
+            (
+                "Приложение для привычек",
+                Some("prilozhenie-dlia-privychek"),
+            ),
+            ("習慣", Some("xi-guan")),
+            ("!!!", None),
         ];
         for (text, slug) in cases {
             assert_eq!(
@@ -261,6 +280,9 @@ mod tests {
                 "{text}"
             );
         }
+        let long = Slug::from_text(&format!("{} x", "w".repeat(150))).map(String::from);
+        assert_eq!(long, Some("w".repeat(48)));
+        assert_eq!(Slug::of_title("!!!").as_str(), "idea");
     }
 
     #[test]

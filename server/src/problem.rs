@@ -154,9 +154,7 @@ impl From<ChatError> for Problem {
         let status = match error {
             ChatError::Read(error) => return error.into(),
             ChatError::Commit(error) => return error.into(),
-            ChatError::Empty | ChatError::TooLong(_) | ChatError::NoName(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            ChatError::Empty | ChatError::TooLong(_) => StatusCode::BAD_REQUEST,
             ChatError::Unknown(_) | ChatError::UnknownSession(_) => StatusCode::NOT_FOUND,
             ChatError::Taken(_) | ChatError::Abandoned(_) | ChatError::Complete(_) => {
                 StatusCode::CONFLICT
@@ -353,15 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_do_is_told_from_what_is_wrong_whatever_somebody_wrote() {
-        let refused = Problem::from(ChatError::NoName("a; b".to_owned()));
-        assert_eq!(
-            (refused.message.as_str(), refused.next.as_deref()),
-            (
-                "no name can be made of `a; b`",
-                Some("give one of `a-z 0-9 -`")
-            )
-        );
+    fn what_is_unknown_is_told_in_one_line() {
         let unknown = Problem::unknown("build", "a; b", "/api/builds");
         assert_eq!(unknown.message, "no build is called `a; b`");
         assert_eq!(one_line("it is\nthere"), "it is there");

@@ -129,6 +129,19 @@ impl ServerState {
         landing.map_err(|error| Problem::failed(&error))
     }
 
+    /// Refuses a landing of other heads than the branches have: that of the build, and that of where it goes.
+    pub(crate) async fn check_shown(
+        &self,
+        build: &Build,
+        shown: [Option<String>; 2],
+    ) -> Result<(), Problem> {
+        if shown.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let [from, onto] = shown.each_ref().map(Option::as_deref);
+        Ok(self.landing(build).await?.check_shown(from, onto)?)
+    }
+
     /// Tells how everything is that a run needs. A look takes a while: who asks meanwhile, or soon after, hears the same.
     pub(crate) async fn examined(&self) -> Vec<Finding> {
         let mut found = self.found.lock().await;

@@ -69,6 +69,8 @@ pub struct LandingPreview {
     pub build: BuildId,
     /// The branch to land in.
     pub into: String,
+    /// The head of that branch now.
+    pub onto: CommitId,
     /// How it would come there.
     pub way: Way,
     /// Whether a gate has to see it first, since none has seen it so.
@@ -209,6 +211,7 @@ pub async fn preview(
     Ok(LandingPreview {
         build: plan.build.id,
         into: approach.into,
+        onto: approach.tip,
         way: approach.way,
         gate: approach.unseen,
     })

@@ -15,7 +15,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, Validation};
-use ropewalk_schemas::{BuildId, ContentHash, RepoPath, UserSlug};
+use ropewalk_schemas::{BuildId, CommitId, ContentHash, RepoPath, UserSlug};
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, Store};
 use serde_json::json;
@@ -185,6 +185,8 @@ fn landing(build: &Build) -> LandingView {
     LandingView {
         build: build.id,
         into: build.target.clone(),
+        from: build.head.clone(),
+        onto: CommitId::parse(&"5".repeat(40)).ok(),
         comes_to: Some("would move on to it".to_owned()),
         gate: false,
         refusal: None,

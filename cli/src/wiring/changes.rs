@@ -101,6 +101,8 @@ fn landing(build: &Build, preview: Result<LandingPreview, LandError>) -> Landing
     LandingView {
         build: build.id,
         into: build.target.clone(),
+        from: build.head.clone(),
+        onto: preview.as_ref().ok().map(|preview| preview.onto.clone()),
         refusal: refused.map(|refusal| Words::of(refusal).to_string()),
         conflicts: refused.and_then(LandError::sides),
         comes_to: preview

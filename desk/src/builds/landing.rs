@@ -40,6 +40,14 @@ pub enum LandingError {
         /// Its state.
         state: BuildState,
     },
+    /// It was wanted of other commits than those that the branches have.
+    #[error("build `{build}` or `{into}` has moved on since that was shown")]
+    Moved {
+        /// The build.
+        build: BuildId,
+        /// The branch that it would come into.
+        into: String,
+    },
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -61,6 +69,12 @@ pub struct LandingView {
     pub build: BuildId,
     /// The branch that it would come into.
     pub into: String,
+    /// The head of the build's branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<CommitId>,
+    /// The head of the branch that it would come into; none where it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub onto: Option<CommitId>,
     /// What would become of that branch, said after its name; none where it is refused.
     pub comes_to: Option<String>,
     /// Whether a gate has to see it first, since none has seen it so.
@@ -69,6 +83,22 @@ pub struct LandingView {
     pub refusal: Option<String>,
     /// Both sides of what could not be joined.
     pub conflicts: Option<String>,
+}
+
+impl LandingView {
+    /// Refuses what was wanted of another state of the branches than this: a yes holds for what was shown.
+    pub fn check_shown(&self, from: Option<&str>, onto: Option<&str>) -> Result<(), LandingError> {
+        let is_same = |shown: Option<&str>, now: &Option<CommitId>| {
+            shown.is_none_or(|shown| now.as_ref().is_some_and(|now| now.as_str() == shown))
+        };
+        if is_same(from, &self.from) && is_same(onto, &self.onto) {
+            return Ok(());
+        }
+        Err(LandingError::Moved {
+            build: self.build,
+            into: self.into.clone(),
+        })
+    }
 }
 
 /// Returns whether `build` can be landed.

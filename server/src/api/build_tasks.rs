@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,10 @@ pub(crate) struct Land {
     /// asked again.
     #[serde(default)]
     resolve: bool,
+    /// The head of the build's branch, as it was shown: refused where it is another now.
+    from: Option<String>,
+    /// The head of the branch to land in, as it was shown: refused where it is another now.
+    onto: Option<String>,
 }
 
 /// Tries a task again; a build that has ended without it runs again.
@@ -150,6 +155,8 @@ pub(crate) async fn land(
     } else {
         Landing::Land
     };
+    person.demand(Right::Land)?;
+    shared.check_shown(&build, [land.from, land.onto]).await?;
     landing::land(&shared.context(), &build, landing, &person).await?;
     Ok(recorded(&build))
 }

@@ -23,8 +23,8 @@ use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, RepoPath, Slug,
-    SpecId, Subject, TaskId, UserSlug,
+    BuildId, CommitId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, RepoPath,
+    Slug, SpecId, Subject, TaskId, UserSlug,
 };
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
@@ -386,6 +386,8 @@ fn landing(build: &Build) -> LandingView {
     LandingView {
         build: build.id,
         into: build.target.clone(),
+        from: build.head.clone(),
+        onto: CommitId::parse(&"5".repeat(40)).ok(),
         comes_to: Some("would move on to it".to_owned()),
         gate: false,
         refusal: None,

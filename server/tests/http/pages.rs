@@ -46,7 +46,13 @@ async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else()
             assert!(!page.text.contains(foreign), "{path} has {foreign}");
         }
     }
-    for name in ["ropewalk.css", "ropewalk.js", "htmx.js", "icon.svg"] {
+    for name in [
+        "ropewalk.css",
+        "ropewalk.js",
+        "writing.js",
+        "htmx.js",
+        "icon.svg",
+    ] {
         let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
         assert_eq!(file.status, 200, "{name}");
     }
@@ -206,7 +212,13 @@ async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_dra
     let browser = Browser::new(&house).await;
     house.specified().await;
     let mut size = browser.read("/").await.text.len();
-    for name in ["ropewalk.css", "ropewalk.js", "htmx.js", "icon.svg"] {
+    for name in [
+        "ropewalk.css",
+        "ropewalk.js",
+        "writing.js",
+        "htmx.js",
+        "icon.svg",
+    ] {
         let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
         size += file.text.len();
     }
@@ -520,6 +532,16 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
         page.contains("<code>main</code> would move on to it."),
         "{page}"
     );
+    let shown = format!("name=\"onto\" value=\"{}\"", "5".repeat(40));
+    assert!(page.contains(&shown), "{page}");
+    // It was shown before somebody else's commit.
+    let before = "4".repeat(40);
+    let stale = [("how", "land"), ("onto", &before)];
+    let stale = browser.send(&land, &stale, Some(&proof)).await;
+    assert_eq!(stale.status, 409, "{}", stale.text);
+    assert!(stale.text.contains("has moved on since"), "{}", stale.text);
+    let wish = house.services.store.get::<Wish>(&build.to_string()).await;
+    assert_eq!(wish.unwrap(), None);
     let landed = browser.send(&land, &[("how", "land")], Some(&proof)).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
     let wish = house.services.store.get::<Wish>(&build.to_string()).await;

@@ -401,6 +401,13 @@ async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
     let bob = answered(house.ask("POST", &land, BOB).json(&json!({}))).await;
     assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
     assert_eq!(wished().await, None);
+    let stale = json!({ "onto": "4".repeat(40) });
+    let stale = house.send(&land, &stale).await;
+    assert_eq!(
+        (stale.status, &stale.body["code"]),
+        (409, &json!("landing"))
+    );
+    assert_eq!(wished().await, None);
     for (body, what) in [
         (json!({ "resolve": true }), BranchWish::Resolve),
         (json!({}), BranchWish::Merge),
