@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::questions::choice::{BranchMoved, LandingRefused};
-use ropewalk_config::{QuestionDraft, Trigger};
+use ropewalk_config::{QuestionDraft, Trigger, fenced};
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
@@ -344,7 +344,7 @@ pub(crate) async fn landing_refused(
     let mut why = Words::of(refusal).to_string();
     if let Some(sides) = refusal.sides() {
         why.push_str("\n\n");
-        why.push_str(&clip::end(sides.trim(), ERROR_LETTERS));
+        why.push_str(&fenced(&clip::end(sides.trim(), ERROR_LETTERS), None));
     }
     let values = BTreeMap::from([
         ("branch", build.branch.clone()),

@@ -81,8 +81,10 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
     let asked = pending(&open).await;
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].trigger, "landing_refused");
-    for side in ["good", "mine", "a.txt"] {
-        assert!(asked[0].text.contains(side), "{}", asked[0].text);
+    // As code, since the marks mean something else in a text.
+    let code = asked[0].text.split("```").nth(1).unwrap_or_default();
+    for side in ["<<<<<<<", "good", "=======", "mine", "a.txt"] {
+        assert!(code.contains(side), "{}", asked[0].text);
     }
     assert_eq!(open.git(&["rev-parse", "main"]), main);
     assert_eq!(open.git(&["status", "--porcelain"]), "");
