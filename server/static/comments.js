@@ -49,11 +49,37 @@
     form.querySelector("button").disabled = count === 0;
   }
 
+  /** Shows what was said on lines of another revision and never sent, to be copied or forgotten. */
+  function showOlder(form) {
+    document.getElementById("older")?.remove();
+    const keys = Object.keys(sessionStorage).filter((key) => key.startsWith(`comments ${location.pathname} `) && key !== kept(form));
+    const said = keys.flatMap((key) => JSON.parse(sessionStorage.getItem(key))).filter((comment) => comment.text.trim());
+    if (!said.length) return;
+    const older = document.createElement("section");
+    older.id = "older";
+    const title = document.createElement("h3");
+    title.textContent = "Said on another revision, and not sent";
+    older.append(title);
+    for (const { file, line, text } of said) {
+      const one = document.createElement("p");
+      one.textContent = `${file}, line ${line}: ${text}`;
+      older.append(one);
+    }
+    const forget = document.createElement("button");
+    forget.type = "button";
+    forget.className = "quiet";
+    forget.textContent = "Forget these";
+    forget.addEventListener("click", () => { for (const key of keys) sessionStorage.removeItem(key); older.remove(); });
+    older.append(forget);
+    form.after(older);
+  }
+
   // What the server sends knows nothing of the buttons, nor of what was said.
   function dress() {
     const form = theForm();
     if (!form) return;
     form.querySelector(".by-hand")?.remove();
+    showOlder(form);
     for (const line of document.querySelectorAll("[data-line]")) {
       const number = document.createElement("button");
       number.type = "button";
@@ -83,6 +109,7 @@
         form.append(field);
       }
     });
-    sessionStorage.removeItem(kept(form));
+    // They are forgotten once they were taken, see `ropewalk.js`.
+    sessionStorage.setItem("comments sent", kept(form));
   });
 })();

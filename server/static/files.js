@@ -31,6 +31,8 @@
     submit.preventDefault();
     const button = form.querySelector("button");
     button.disabled = true;
+    // So that it stays so while the page is made fresh.
+    button.setAttribute("aria-busy", "true");
     const left = [...chosen.files];
     try {
       if (form.elements.text.value.length > WORDS) throw new Error(`with a file, say at most ${WORDS} letters`);
@@ -45,6 +47,7 @@
       told.textContent = `Not everything was sent: ${error.message}`;
       told.hidden = false;
       button.disabled = false;
+      button.removeAttribute("aria-busy");
     }
   });
 })();

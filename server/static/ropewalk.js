@@ -74,10 +74,17 @@
 
   let standing = KIND.on;
   function status(kind) {
-    const place = document.getElementById("live");
-    if (place) place.textContent = SAID[kind];
     if (standing !== KIND.on && kind === KIND.on) refreshSoon();
     standing = kind;
+    say();
+  }
+
+  // Why this page is not made fresh; nothing where it is.
+  let held = "";
+  document.addEventListener("ropewalk:held", ({ detail }) => { held = detail; say(); });
+  function say() {
+    const place = document.getElementById("live");
+    if (place) place.textContent = [SAID[standing], held].filter(Boolean).join(". ");
   }
 
   // What the other tab told after this page was made and before it listened is asked for; what it tells meanwhile waits.
@@ -93,26 +100,21 @@
 
   // --- Fresh pages --------------------------------------------------------------------------------------------------
   let planned = 0, isStale = false;
-  // What somebody writes on a line stays where it is.
-  const isWriting = () => document.querySelector(".said");
-  document.addEventListener("htmx:before:swap", (swap) => {
-    if (isWriting()) { isStale = true; swap.preventDefault(); }
-  });
-  document.addEventListener("ropewalk:taken-back", () => { if (isStale) refreshSoon(); });
-
   function refreshSoon() {
-    if (document.hidden || isWriting()) { isStale = true; return; }
+    if (document.hidden) { isStale = true; return; }
     if (!planned && document.getElementById("palette")) planned = setTimeout(refresh, 300);
   }
 
   async function refresh() {
     planned = 0;
     isStale = false;
-    const opened = [...document.querySelectorAll("details[open][id]")].map((one) => one.id);
     await htmx.ajax("GET", location.pathname + location.search, { target: "#page", select: "#page", swap: "outerMorph" });
-    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
     dress();
   }
+  // Whoever has done with a field may let it go.
+  const letGo = () => { if (held) refreshSoon(); };
+  document.addEventListener("focusout", letGo);
+  document.addEventListener("ropewalk:taken-back", letGo);
 
   // --- Words as they come -------------------------------------------------------------------------------------------
   function showWords(event) {
@@ -198,6 +200,7 @@
       const isHere = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
       if (isHere) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
+    chosen?.classList.add("chosen");
     zoom();
   }
 
@@ -221,16 +224,15 @@
 
   // --- Keys -----------------------------------------------------------------------------------------------------------
   const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
-  let chosen = -1;
+  let chosen = null;
   function choose(step) {
     const entries = [...document.querySelectorAll("[data-entry]")];
     if (!entries.length) return;
-    entries[chosen]?.classList.remove("chosen");
-    chosen = Math.min(Math.max(chosen + step, 0), entries.length - 1);
-    const entry = entries[chosen];
-    entry.classList.add("chosen");
-    entry.scrollIntoView({ block: "nearest" });
-    entry.querySelector("a, button, textarea")?.focus({ preventScroll: true });
+    chosen?.classList.remove("chosen");
+    chosen = entries[Math.min(Math.max(entries.indexOf(chosen) + step, 0), entries.length - 1)];
+    chosen.classList.add("chosen");
+    chosen.scrollIntoView({ block: "nearest" });
+    chosen.querySelector("a, button, textarea")?.focus({ preventScroll: true });
   }
 
   function links() {
@@ -299,12 +301,13 @@
   });
   document.addEventListener("input", (input) => { if (input.target.id === "wanted") list(input.target.value); });
 
-  // A form that was sent is not sent again by a second click.
-  document.addEventListener("submit", (submit) => {
-    if (submit.target.method !== "post") return;
-    setTimeout(() => { for (const button of submit.target.querySelectorAll("button")) button.disabled = true; });
-  });
   addEventListener("pageshow", (shown) => { if (shown.persisted) location.reload(); });
+
+  // What was said on lines was taken, and need not be kept here any more.
+  if (location.hash === "#said") {
+    sessionStorage.removeItem(sessionStorage.getItem("comments sent"));
+    history.replaceState(null, "", location.pathname);
+  }
 
   dress();
   offerNotices();

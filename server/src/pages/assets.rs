@@ -1,4 +1,4 @@
-//! What pages are drawn by: one stylesheet, three scripts and a picture, all inside the program.
+//! What pages are drawn by: one stylesheet, some scripts and a picture, all inside the program.
 
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::problem::Problem;
 
 /// Every file, with what it is.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 7] = [
     (
         "ropewalk.css",
         "text/css; charset=utf-8",
@@ -17,6 +17,11 @@ const FILES: [(&str, &str, &str); 6] = [
         "ropewalk.js",
         "text/javascript; charset=utf-8",
         include_str!("../../static/ropewalk.js"),
+    ),
+    (
+        "writing.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../static/writing.js"),
     ),
     (
         "comments.js",

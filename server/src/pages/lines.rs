@@ -147,7 +147,7 @@ pub(super) async fn on_specification(
     let hash = ContentHash::parse(fields.text("of")).map_err(|error| unreadable(&error))?;
     let said = said(&fields)?;
     comments::on_specification(&shared.context(), spec, &hash, &person, &said).await?;
-    Ok(go(&format!("/specifications/{id}")))
+    Ok(go(&format!("/specifications/{id}#said")))
 }
 
 /// Asks for another revision by comments on the lines of what a build changed.
@@ -163,7 +163,7 @@ pub(super) async fn on_build(
     let files = shared.changed(&found).await?;
     let context = shared.context();
     let spec = comments::on_build(&context, &found, &head, &files, &person, &said).await?;
-    Ok(go(&format!("/specifications/{spec}")))
+    Ok(go(&format!("/specifications/{spec}#said")))
 }
 
 /// Reads the comments of a form: `file.N`, `side.N`, `line.N` and `text.N`; one without words is none.

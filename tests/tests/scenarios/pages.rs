@@ -176,6 +176,15 @@ async fn every_tab_sees_each_event_once_and_in_order_through_reloads_and_a_kille
 }
 
 #[tokio::test]
+async fn what_somebody_does_on_a_page_outlives_what_happens_elsewhere() -> anyhow::Result<()> {
+    let project = Project::new()?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("writing.cjs", &[&link])?.end()?;
+    drop(up);
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> anyhow::Result<()> {
     let project = Project::new()?;
     let spec = specified(&project)?;
