@@ -10,6 +10,7 @@ use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{ComponentName, RepoPath, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
@@ -52,6 +53,9 @@ pub struct BuildView {
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// What somebody wants done about its branch, and is not done yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Wish>,
 }
 
 impl BuildView {
@@ -204,15 +208,18 @@ pub async fn show(
     providers: &[String],
 ) -> Result<BuildView, ReadError> {
     let calls = Query::new().equal("build", build.id.to_string());
-    // On the heap, since five queries at once are much for the stack of whoever asks.
-    let (trace, timeline, spending, owns, outage) = futures::try_join!(
+    let key = build.id.to_string();
+    // On the heap, since six queries at once are much for the stack of whoever asks.
+    let (trace, timeline, spending, owns, outage, wish) = futures::try_join!(
         Box::pin(Trace::load(store, &build)),
         Box::pin(timeline(store, &build)),
         Box::pin(store.spending(calls)),
         Box::pin(ownership::kept_by(store, &build)),
         Box::pin(standing(store, providers)),
+        Box::pin(store.get::<Wish>(&key)),
     )?;
     Ok(BuildView {
+        wish: wish.map(|wish| wish.record),
         timeline,
         spending,
         requirements: trace.all(),

@@ -16,6 +16,7 @@ use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::Price;
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::wish::BranchWish;
 use ropewalk_schemas::{Priority, UnknownState, illegal};
 use serde::Deserialize;
 
@@ -111,6 +112,16 @@ impl BuildPage {
 
     fn why_of(&self, task: &Task) -> String {
         why::task(&self.view.build, self.view.outage.as_ref(), task)
+    }
+}
+
+/// Says in a few words what is wanted of a branch.
+fn wished(what: &BranchWish) -> &'static str {
+    match what {
+        BranchWish::BuildOnTop => "Building on what somebody put on its branch",
+        BranchWish::OwnBranch => "A branch of its own",
+        BranchWish::Merge => "Landing",
+        BranchWish::Resolve => "A task that resolves the conflict",
     }
 }
 

@@ -546,6 +546,8 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
     assert_eq!(landed.status, 303, "{}", landed.text);
     let wish = house.services.store.get::<Wish>(&build.to_string()).await;
     assert_eq!(wish.unwrap().unwrap().what, BranchWish::Merge);
+    let page = browser.read(&path).await.text;
+    assert!(page.contains("Landing was asked for by ada"), "{page}");
     house.stop().await;
 }
 

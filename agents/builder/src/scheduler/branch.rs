@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::advice::Words;
@@ -182,6 +183,16 @@ async fn refuse(
         }
         Err(error) => return Err(error),
     };
+    // Whoever wanted it without that question is not asked two things about one branch.
+    let finished = Trigger::BuildFinished;
+    ask::supersede_asked(
+        &context,
+        changes,
+        build.id,
+        finished,
+        "its landing was refused",
+    )
+    .await?;
     after.question = ask::landing_refused(shared, &context, changes, build, refusal).await?;
     changes.update(build, &after);
     Ok(())

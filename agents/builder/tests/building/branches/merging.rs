@@ -1,7 +1,13 @@
 //! A person answers what shall become of the branch of a finished build.
 
+use std::collections::BTreeSet;
+
+use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::people::Person;
+use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::json;
@@ -99,6 +105,34 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
     assert_eq!(build.merged.as_ref().unwrap().as_str(), head);
     open.settled().await;
     assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_landing_that_is_refused_leaves_one_question_about_its_branch() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let build = built(&open).await;
+    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "mine"]);
+    assert_eq!(pending(&open).await[0].trigger, "build_finished");
+    let ada = Person {
+        name: UserSlug::parse("ada").unwrap(),
+        roles: BTreeSet::new(),
+        rights: BTreeSet::from([Right::Land]),
+    };
+    landing::land(&open.context, &build, Landing::Land, &ada)
+        .await
+        .unwrap();
+    open.until(build.spec, |build, _| {
+        let reason = build.reason.as_deref().unwrap_or_default();
+        reason.starts_with("not landed")
+    })
+    .await;
+    let asked = pending(&open).await;
+    let triggers: Vec<&str> = asked.iter().map(|asked| asked.trigger.as_str()).collect();
+    assert_eq!(triggers, ["landing_refused"]);
     open.close().await;
 }
 
