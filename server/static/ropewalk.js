@@ -267,6 +267,7 @@
   function list(wanted) {
     const words = wanted.toLowerCase().split(/\s+/);
     const found = document.getElementById("found");
+    const focused = found.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     found.replaceChildren();
     for (const [href, text] of everywhere) {
       const whole = `${text} ${href}`.toLowerCase();
@@ -279,6 +280,20 @@
       found.append(item);
       if (found.children.length === 12) break;
     }
+    if (!found.children.length) {
+      const none = document.createElement("li");
+      none.className = "hint";
+      none.textContent = "Nothing is called so";
+      found.append(none);
+    }
+    if (focused) [...found.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus();
+  }
+
+  /** Moves through what was found with the arrow keys, and back into the field above. */
+  function step(key) {
+    const all = [document.getElementById("wanted"), ...document.querySelectorAll("#found a")];
+    const next = all[all.indexOf(document.activeElement) + (key.key === "ArrowDown" ? 1 : -1)];
+    if (next) { key.preventDefault(); next.focus(); }
   }
 
   document.addEventListener("keydown", (key) => {
@@ -292,6 +307,7 @@
       document.querySelector("#found a")?.click();
       return;
     }
+    if (["ArrowDown", "ArrowUp"].includes(key.key) && document.getElementById("palette")?.open) { step(key); return; }
     if (key.ctrlKey || key.metaKey || key.altKey || isTyping(key.target) || document.querySelector("dialog[open]")) return;
     if (key.key === "?") { document.getElementById("keys")?.showModal(); return; }
     if (key.key === "j") { choose(1); return; }

@@ -51,9 +51,15 @@
       return !(element.hasAttribute("aria-busy") && ["disabled", "aria-busy"].includes(attrName));
     },
   });
-  document.addEventListener("submit", ({ target: form }) => {
-    if (form.method !== "post") return;
+  document.addEventListener("submit", (submit) => {
+    // Whoever sends it by other means looks after its buttons.
+    if (submit.target.method !== "post" || submit.defaultPrevented) return;
     // A form that was sent is not sent again by a second click.
-    setTimeout(() => { for (const button of form.querySelectorAll("button")) { button.disabled = true; button.setAttribute("aria-busy", "true"); } });
+    setTimeout(() => {
+      for (const button of submit.target.querySelectorAll("button")) {
+        button.disabled = true;
+        button.setAttribute("aria-busy", "true");
+      }
+    });
   });
 })();
