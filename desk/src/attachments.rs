@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::amount::{counted, size};
 use ropewalk_schemas::idea::{Attachment, Message, Session};
 use ropewalk_schemas::{ContentHash, SessionId, UserSlug};
 use ropewalk_store::{Query, ReadError};
@@ -59,11 +60,14 @@ pub enum AttachError {
     #[error("the file is empty")]
     Empty,
     /// It is too large.
-    #[error("the file has {0} bytes, and {FILE_BYTES} is the most")]
+    #[error("the file has {0} bytes, and {most} is the most", most = size(FILE_BYTES))]
     TooLarge(u64),
     /// The idea has too many of them.
     #[error(
-        "the idea has {files} files of {bytes} bytes already; {MOST_FILES} of {ALL_BYTES} are the most"
+        "the idea has {} of {} already; {MOST_FILES} of {} are the most",
+        counted(*files, "file"),
+        size(*bytes),
+        size(ALL_BYTES)
     )]
     Full {
         /// How many it has.
@@ -231,9 +235,9 @@ fn told(sent: &Upload<'_>, file: &Attachment) -> String {
     let kind = file.media_type.as_deref();
     let kind = kind.map_or_else(String::new, |kind| format!(", {kind}"));
     let about = format!(
-        "[A file came along: `{}`{kind}, {} bytes.{}{}]",
+        "[A file came along: `{}`{kind}, {}.{}{}]",
         file.path,
-        file.size_bytes,
+        counted(file.size_bytes, "byte"),
         if sent.note.is_empty() { "" } else { " " },
         sent.note
     );

@@ -187,6 +187,38 @@ impl FailureClass {
     pub const fn is_of_the_work(self) -> bool {
         !matches!(self, Self::ProviderDown | Self::Quota)
     }
+
+    /// Says in a few words what failed, for people.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::SyntaxError => "the code does not parse or compile",
+            Self::MissingDependency => "a package or module is missing",
+            Self::Conflict => "the same lines were changed meanwhile",
+            Self::ValidationFailed => "a check failed",
+            Self::EmptyChange => "nothing was changed, or what should stay as it is",
+            Self::OutOfScope => "a file was changed that is not its own",
+            Self::StubMarker => "a stub was left",
+            Self::SecretFound => "a changed file holds a secret",
+            Self::WeakenedTest => "a test that passed before is gone, ignored or failing",
+            Self::Tampered => "a file of the checks was changed",
+            Self::ToolMissing => "a check could not run",
+            Self::Network => "the network failed",
+            Self::Timeout => "a time limit passed",
+            Self::Resource => "memory, disk or processes ran out",
+            Self::Quota => "the provider's quota is used up",
+            Self::ProviderDown => "the model's provider does not answer",
+            Self::ContextFull => "the conversation does not fit into the model's context",
+            Self::ReplyTooLarge => "a reply of the model was too large",
+            Self::DoomLoop => "the model repeated itself",
+            Self::EvalExhausted => "the judges were never satisfied",
+            Self::SandboxDenied => "the sandbox refused what it needs",
+            Self::NoProgress => "no progress was made",
+            Self::AgentRefused => "the model stopped without doing the work",
+            Self::Blocked => "the model said why it cannot be done as it stands",
+            Self::Interrupted => "it was cut off again and again",
+            Self::Unknown => "nobody knows why",
+        }
+    }
 }
 
 /// Says what the gate found.

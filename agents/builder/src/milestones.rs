@@ -121,7 +121,7 @@ pub(crate) async fn takes_long(
             "common_reason",
             last.map_or_else(
                 || "the plan did not foresee a part of the work".to_owned(),
-                |failure| format!("the check keeps failing ({:?})", failure.class),
+                |failure| format!("the check keeps failing ({})", failure.class.told()),
             ),
         ),
     ]);

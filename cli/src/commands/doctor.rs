@@ -8,6 +8,7 @@ use ropewalk_config::{Environment, LoadedConfig};
 use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::views::{agent, alert};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Health, Store};
 use ropewalk_telegram::TelegramClient;
@@ -167,8 +168,9 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
     }
     let counts = store.statistics().await?;
     let detail = format!(
-        "intact: {} events, {} open deliveries, {} dead letters",
-        counts.events, counts.open_deliveries, counts.dead_letters
+        "intact: {}, {}",
+        counted(counts.events, "event"),
+        counted_as(counts.open_deliveries, "open delivery", "open deliveries"),
     );
     Ok((store, detail))
 }

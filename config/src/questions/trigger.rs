@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! triggers {
-    ($( $(#[$doc:meta])* $variant:ident = $name:literal ($($placeholder:literal),* $(,)?) $([$($fact:literal),+])? ),+ $(,)?) => {
+    ($( #[doc = $doc:literal] $variant:ident = $name:literal ($($placeholder:literal),* $(,)?) $([$($fact:literal),+])? ),+ $(,)?) => {
         /// What makes an agent ask.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Trigger {
-            $( $(#[$doc])* $variant ),+
+            $( #[doc = $doc] $variant ),+
         }
 
         impl Trigger {
@@ -18,6 +18,12 @@ macro_rules! triggers {
             /// Returns the written form.
             pub const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $name ),+ }
+            }
+
+            /// Says in a few words what makes the agent ask, for people.
+            pub fn told(self) -> &'static str {
+                let text = match self { $( Self::$variant => $doc ),+ };
+                text.trim().trim_end_matches('.')
             }
 
             /// Returns the trigger written as `text`.

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use ropewalk_desk::attachments::FILE_BYTES;
 use ropewalk_desk::people::Person;
 use ropewalk_runtime::{Supervisor, TaskFailure};
+use ropewalk_schemas::amount::size;
 use tokio::sync::oneshot;
 
 use crate::idempotency;
@@ -127,7 +128,10 @@ async fn read(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Bytes, 
 }
 
 fn too_large(most: u64) -> Problem {
-    let text = (format!("a body has at most {most} bytes"), "send less");
+    let text = (
+        format!("what is sent has at most {}", size(most)),
+        "send less",
+    );
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
 }
 

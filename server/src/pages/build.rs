@@ -11,6 +11,7 @@ use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
 use ropewalk_desk::views::trace::EvidenceView;
 use ropewalk_desk::views::why;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::person::Right;
@@ -134,7 +135,7 @@ fn passed(evidence: &[EvidenceView]) -> String {
         return String::new();
     };
     let checks = seen.checks.iter().map(|ran| match &ran.tests {
-        Some(tests) => format!("{} ({} tests)", ran.name, tests.passed),
+        Some(tests) => format!("{} ({})", ran.name, counted(tests.passed, "test")),
         None => ran.name.clone(),
     });
     let mut told = checks.collect::<Vec<_>>().join(", ");

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
+use ropewalk_config::Trigger;
 use ropewalk_desk::questions;
 use ropewalk_desk::views;
 use ropewalk_orchestrator::questions::{AnswerInput, default_of, role};
@@ -72,6 +73,15 @@ struct OfferedChoice {
 }
 
 impl QuestionView {
+    /// Says in a few words why it is asked.
+    fn heading(&self) -> String {
+        match Trigger::parse(&self.question.trigger) {
+            Some(trigger) => trigger.told().to_owned(),
+            // Models name what they ask about themselves.
+            None => self.question.trigger.replace('_', " "),
+        }
+    }
+
     fn new(question: Question, frame: &Frame) -> Self {
         let offered = question.choices.iter().map(|choice| OfferedChoice {
             refusal: questions::needed(&question, &choice.id)

@@ -7,7 +7,7 @@ use axum::response::Response;
 use ropewalk_desk::builds::tasks;
 use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_desk::views::why;
-use ropewalk_schemas::attempt::{Attempt, Evidence, FailureClass, Verdict};
+use ropewalk_schemas::attempt::{Attempt, Evidence, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Task;
@@ -104,11 +104,6 @@ fn unknown(task: &str) -> Problem {
     let message = format!("no task of this build is called `{}`", clip::line(task, 80));
     let words = (message, "the page of the build shows them");
     Problem::new(StatusCode::NOT_FOUND, "unknown-id", words)
-}
-
-/// Returns the name of a class of failures, as it is written everywhere.
-fn class(class: FailureClass) -> String {
-    shown::word(class).replace('_', " ").to_lowercase()
 }
 
 fn verdict(verdict: Verdict) -> &'static str {

@@ -143,7 +143,7 @@ fn usage(calls: &[&ModelCall]) -> Vec<String> {
     for call in calls {
         let (money, tokens) = told(&[call]);
         let day = call.at.format("%Y-%m-%d");
-        let told = format!("{day}: {money}, {tokens} tokens in 1 calls");
+        let told = format!("{day}: {money}, {tokens} tokens in 1 call");
         usage.push(row(&[call]));
         // In the picture of money and that of tokens, once for who points at it and once for who has it read.
         usage.extend(std::iter::repeat_n(told, 4));

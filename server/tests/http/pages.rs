@@ -189,8 +189,8 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
     let page = browser.read("/usage").await;
     for told in [
         "<strong>$1.75</strong> <span>1317 tokens in 2 model calls",
-        "2026-03-01: $1.50, 1237 tokens in 1 calls",
-        "2026-03-03: $0.25, 80 tokens in 1 calls",
+        "2026-03-01: $1.50, 1237 tokens in 1 call",
+        "2026-03-03: $0.25, 80 tokens in 1 call",
         "<td data-of=\"Tokens in\">1311</td><td data-of=\"From cache\">0</td><td data-of=\"Tokens out\">6</td>\
          <td data-of=\"Cost\">$1.75</td>",
         "p/m",

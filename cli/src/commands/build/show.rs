@@ -7,6 +7,7 @@ use ropewalk_desk::views::build::{self, BuildView};
 use ropewalk_desk::views::trace::{FindError, Trace};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::Price;
 
@@ -114,10 +115,10 @@ fn human(shown: &BuildView) -> String {
     let spending = &shown.spending;
     writeln!(
         text,
-        "used       {} tokens, {} in {} model calls",
-        spending.tokens,
+        "used       {}, {} in {}",
+        counted(spending.tokens, "token"),
         spending.money(),
-        spending.calls
+        counted(spending.calls, "model call")
     )
     .ok();
     writeln!(text, "quoted     {}", Price::told(build.quote.as_ref())).ok();

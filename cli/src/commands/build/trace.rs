@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
 
 use crate::output::{self, time};
@@ -110,7 +111,7 @@ fn told(seen: &EvidenceView) -> String {
 fn checks(seen: &EvidenceView) -> String {
     let told = seen.checks.iter().map(|run| {
         let result = match (run.exit_code, &run.tests) {
-            (Some(0), Some(tests)) => format!("{} tests", tests.passed),
+            (Some(0), Some(tests)) => counted(tests.passed, "test"),
             (Some(0), None) => "ok".to_owned(),
             (Some(code), _) => format!("exit {code}"),
             (None, _) => "killed".to_owned(),

@@ -11,6 +11,7 @@ use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_workspace::sandbox::egress::Egress;
 use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone};
@@ -155,7 +156,7 @@ fn judged(run: CheckRun, ruling: Ruling) -> CheckTrial {
     let (passed, told) = match (ruling, &run.tests) {
         (Ruling::Holds, Some(tests)) => (
             true,
-            format!("passed, {} tests in {seconds} s", tests.passed),
+            format!("passed, {} in {seconds} s", counted(tests.passed, "test")),
         ),
         (Ruling::Holds, None) => (true, format!("passed in {seconds} s, not counted")),
         (Ruling::Fails { finding, .. } | Ruling::Held { finding }, _) => (false, finding),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 
 use crate::app::App;
@@ -45,9 +46,9 @@ fn human(shown: &KnowledgeView) -> String {
     .ok();
     writeln!(
         text,
-        "confidence  {:.2}, seen in {} executions",
+        "confidence  {:.2}, seen in {}",
         item.confidence,
-        item.occurrences()
+        counted(item.occurrences(), "execution")
     )
     .ok();
     let lists = [

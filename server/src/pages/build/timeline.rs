@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use ropewalk_desk::views::build::AttemptView;
+use ropewalk_schemas::amount::counted;
 
 use crate::pages::shown;
 
@@ -105,8 +106,8 @@ fn told(one: &AttemptView, milliseconds: u64) -> String {
     let took = shown::duration(milliseconds);
     let (task, number, state) = (&one.task, one.number, one.state);
     format!(
-        "{task}, try {number}: {state}, {took}, {} tokens",
-        one.tokens
+        "{task}, try {number}: {state}, {took}, {}",
+        counted(one.tokens, "token")
     )
 }
 

@@ -2,6 +2,7 @@
 
 use chrono::{Days, NaiveDate};
 use ropewalk_desk::views::usage::UsageRow;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::model_call::Usage;
 
 /// The size of the picture, and where its bars stand.
@@ -123,8 +124,9 @@ fn day(row: &UsageRow) -> Option<(NaiveDate, &Usage)> {
 
 fn told(day: NaiveDate, usage: &Usage) -> String {
     let spent = usage.spending();
-    let (money, tokens, calls) = (spent.money(), spent.tokens, spent.calls);
-    format!("{day}: {money}, {tokens} tokens in {calls} calls")
+    let (money, calls) = (spent.money(), counted(spent.calls, "call"));
+    let tokens = counted(spent.tokens, "token");
+    format!("{day}: {money}, {tokens} in {calls}")
 }
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ impl Transition {
                 self.ask_whether(shown, protected);
             }
             Answer::Fail { class } => {
-                let reason = format!("failed ({class:?}): {why}");
+                let reason = format!("failed ({}): {why}", class.told());
                 self.go(State::Failed { question: None }, Some(reason));
                 self.effects.push(Effect::Ask(Ask::Failed { class }));
             }
