@@ -125,7 +125,7 @@ impl Advice for RequestError {
                 format!("`ropewalk spec show {spec}` shows what became of it")
             }
             Self::Forbidden(error) => return error.next(),
-            Self::Newer(_) => "look at it again, then say what to change".to_owned(),
+            Self::Newer(_) => "look at it again, then decide".to_owned(),
             Self::Text => "say what to change".to_owned(),
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),

@@ -194,7 +194,7 @@ pub async fn revise(
 }
 
 /// Asks for changes to the newest revision, which has to be the one with the hash `shown`, if any is given.
-pub(crate) async fn revise_shown(
+pub async fn revise_shown(
     context: &Context,
     spec: SpecId,
     shown: Option<&ContentHash>,
@@ -203,9 +203,7 @@ pub(crate) async fn revise_shown(
 ) -> Result<(), RequestError> {
     loop {
         let (found, context) = opened(context, spec).await?;
-        if shown.is_some() && found.hash.as_ref() != shown {
-            return Err(RequestError::Newer(spec));
-        }
+        is_newest(&found, shown)?;
         let mut changes = ChangeSet::new();
         let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
         if closed(changes, &context, &found, reason).await? {
@@ -265,10 +263,22 @@ pub async fn reject(
     by: &Person,
     reason: &str,
 ) -> Result<(), RequestError> {
+    reject_shown(context, spec, None, by, reason).await
+}
+
+/// Puts a specification away, whose newest revision has to be the one with the hash `shown`, if any is given.
+pub async fn reject_shown(
+    context: &Context,
+    spec: SpecId,
+    shown: Option<&ContentHash>,
+    by: &Person,
+    reason: &str,
+) -> Result<(), RequestError> {
     by.demand(Right::Approve)?;
     let reason = checked(reason)?;
     loop {
         let (found, context) = opened(context, spec).await?;
+        is_newest(&found, shown)?;
         let rejected = found.state.to(SpecState::Rejected);
         let state = rejected.map_err(|_| RequestError::State {
             spec,
@@ -297,6 +307,15 @@ pub async fn reject(
         if closed(changes, &context, &found, reason).await? {
             return Ok(());
         }
+    }
+}
+
+/// Refuses what somebody decides who was shown another revision than the newest.
+fn is_newest(found: &Specification, shown: Option<&ContentHash>) -> Result<(), RequestError> {
+    if shown.is_some() && found.hash.as_ref() != shown {
+        Err(RequestError::Newer(found.id))
+    } else {
+        Ok(())
     }
 }
 

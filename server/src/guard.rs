@@ -76,7 +76,7 @@ pub(crate) async fn outer_admin(
 }
 
 /// Why a request is not let through, and how long whoever asked rests.
-type Refusal = (Problem, Option<Duration>);
+pub(crate) type Refusal = (Problem, Option<Duration>);
 
 async fn answer(
     shared: &ServerState,
@@ -177,23 +177,6 @@ pub(crate) async fn known(
     }
 }
 
-/// Lets through who is known, with the person in the request; the form itself proves what it changes, see
-/// `pages::form`.
-pub(crate) async fn known_by_form(
-    State(shared): State<ServerState>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match who(&shared, &request) {
-        Ok((person, csrf)) => {
-            request.extensions_mut().insert(person);
-            request.extensions_mut().insert(csrf);
-            next.run(request).await
-        }
-        Err((problem, rests)) => refused(problem, rests),
-    }
-}
-
 fn is_proved(request: &Request, csrf: &str) -> bool {
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
     is_safe || text(request.headers(), &CSRF) == Some(csrf)
@@ -209,7 +192,8 @@ pub(crate) async fn here(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", text).into_response()
 }
 
-fn who(shared: &ServerState, request: &Request) -> Result<(Person, Csrf), Refusal> {
+/// Finds out who asks, and by what a page of theirs proves itself.
+pub(crate) fn who(shared: &ServerState, request: &Request) -> Result<(Person, Csrf), Refusal> {
     let (headers, now) = (request.headers(), shared.services.clock.now());
     let peer = peer(request);
     if let Some(rests) = shared.rates().rests(Kind::Wrong, &peer, now) {

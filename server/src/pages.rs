@@ -30,7 +30,6 @@ use axum::routing::{get, post};
 use ropewalk_runtime::Supervisor;
 
 use crate::guard::intake::{Bounds, intake};
-use crate::guard::known_by_form;
 use crate::shared::ServerState;
 
 pub(crate) use frame::is_wanted;
@@ -102,6 +101,6 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
             (shared.clone(), tasks.clone(), Bounds::WORDS),
             intake,
         ))
-        .layer(from_fn_with_state(shared.clone(), known_by_form));
+        .layer(from_fn_with_state(shared.clone(), form::known));
     pages.route("/static/{name}", get(assets::show))
 }

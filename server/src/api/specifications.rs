@@ -63,6 +63,14 @@ pub(crate) struct ApprovedRevision {
 pub(crate) struct Feedback {
     /// The words.
     text: String,
+    /// The hash of the revision that was read; where it is no longer the newest, nothing is changed.
+    hash: Option<String>,
+}
+
+impl Feedback {
+    fn shown(&self) -> Result<Option<ContentHash>, Problem> {
+        wanted("hash", self.hash.as_deref())
+    }
 }
 
 /// Which specifications are wanted.
@@ -195,7 +203,9 @@ pub(crate) async fn revise(
     JsonBody(feedback): JsonBody<Feedback>,
 ) -> Result<(StatusCode, Json<SpecificationReceipt>), Problem> {
     let spec = found(&shared, &id).await?.id;
-    specifications::revise(&shared.context(), spec, &person.name, &feedback.text).await?;
+    let (shown, text) = (feedback.shown()?, &feedback.text);
+    let context = shared.context();
+    specifications::revise_shown(&context, spec, shown.as_ref(), &person.name, text).await?;
     Ok((StatusCode::ACCEPTED, Json(SpecificationReceipt { spec })))
 }
 
@@ -212,7 +222,9 @@ pub(crate) async fn reject(
     JsonBody(feedback): JsonBody<Feedback>,
 ) -> Result<Json<SpecificationReceipt>, Problem> {
     let spec = found(&shared, &id).await?.id;
-    specifications::reject(&shared.context(), spec, &person, &feedback.text).await?;
+    let (shown, text) = (feedback.shown()?, &feedback.text);
+    let context = shared.context();
+    specifications::reject_shown(&context, spec, shown.as_ref(), &person, text).await?;
     Ok(Json(SpecificationReceipt { spec }))
 }
 

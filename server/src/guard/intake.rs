@@ -36,6 +36,11 @@ impl Bounds {
         bytes: 1024 * 1024,
         comes: Duration::from_secs(10),
     };
+    /// Of a form of somebody whom nobody knows: as long as what people write, and no longer.
+    pub(crate) const STRANGER: Self = Self {
+        bytes: 256 * 1024,
+        comes: Duration::from_secs(10),
+    };
     /// Of a file, which may come from a phone.
     pub(crate) const FILE: Self = Self {
         bytes: FILE_BYTES,
@@ -108,7 +113,12 @@ async fn handled(shared: &ServerState, request: Request, bytes: Bytes, next: Nex
     }
 }
 
-async fn read(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Bytes, Problem> {
+/// Reads a body that keeps within its bounds.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: Bounds,
+) -> Result<Bytes, Problem> {
     let announced = headers.get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let too_large = || too_large(bounds.bytes);

@@ -1,21 +1,32 @@
-//! Takes forms: what a page sends proves by a hidden field that a page of this server made it.
+//! Takes forms: what a page sends proves by a hidden field that a page of this server made it. What somebody wrote goes
+//! along with the answer, so that a refusal can show it again.
 
 use std::collections::BTreeMap;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::guard::Csrf;
+use super::frame::is_wanted;
+use crate::guard::intake::{self, Bounds};
+use crate::guard::{Csrf, refused, who};
 use crate::problem::Problem;
+use crate::shared::ServerState;
 
 /// The field that proves it.
 const PROOF: &str = "csrf";
 /// What forms are sent as.
 const KIND: &str = "application/x-www-form-urlencoded";
+
+/// The fields that hold what people write; a form with several of a kind numbers them.
+const WRITTEN: [&str; 4] = ["guidance", "reason", "text", "title"];
+
+/// What somebody wrote into the fields of a form; goes along with the answer.
+#[derive(Debug, Clone)]
+pub(super) struct WrittenText(pub(super) String);
 
 /// What was filled in.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +54,21 @@ impl Fields {
         let text = self.text(name).trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
+
+    /// Returns all that somebody wrote, in one text; none where nothing was written.
+    fn written(&self) -> Option<WrittenText> {
+        let is_written = |name: &str| {
+            let (kind, _) = name.split_once('.').unwrap_or((name, ""));
+            WRITTEN.contains(&kind)
+        };
+        let texts: Vec<&str> = self
+            .0
+            .iter()
+            .filter(|(name, text)| is_written(name) && !text.trim().is_empty())
+            .map(|(_, text)| text.trim())
+            .collect();
+        (!texts.is_empty()).then(|| WrittenText(texts.join("\n\n")))
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Fields {
@@ -53,37 +79,93 @@ impl<S: Send + Sync> FromRequestParts<S> for Fields {
     }
 }
 
+/// Lets through who is known, with the person in the request. Who is not, because a login has ended, keeps what was
+/// written.
+pub(super) async fn known(
+    State(shared): State<ServerState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match who(&shared, &request) {
+        Ok((person, csrf)) => {
+            request.extensions_mut().insert(person);
+            request.extensions_mut().insert(csrf);
+            next.run(request).await
+        }
+        Err((problem, rests)) => {
+            let written = match rests {
+                None => written_by_stranger(request).await,
+                Some(_) => None,
+            };
+            with(refused(problem, rests), written)
+        }
+    }
+}
+
+async fn written_by_stranger(request: Request) -> Option<WrittenText> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST || !is_wanted(&parts.headers) || !is_form(&parts.headers) {
+        return None;
+    }
+    let bytes = intake::read(&parts.headers, body, Bounds::STRANGER).await;
+    Fields::read(&bytes.ok()?).written()
+}
+
+fn with(mut response: Response, written: Option<WrittenText>) -> Response {
+    if let Some(written) = written {
+        response.extensions_mut().insert(written);
+    }
+    response
+}
+
 /// Lets a form through that proves itself, with its fields in the request.
 pub(super) async fn proved(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
-    match taken(request).await {
-        Ok(request) => next.run(request).await,
+    let (mut parts, body) = request.into_parts();
+    let fields = match taken(&parts, body).await {
+        Ok(fields) => fields,
+        Err(problem) => return problem.into_response(),
+    };
+    let written = fields.written();
+    let response = match proof(&parts, &fields) {
+        Ok(()) => {
+            parts.extensions.insert(fields);
+            next.run(Request::from_parts(parts, Body::empty())).await
+        }
         Err(problem) => problem.into_response(),
-    }
+    };
+    with(response, written)
 }
 
-async fn taken(request: Request) -> Result<Request, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let kind = parts.headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.starts_with(KIND) {
+async fn taken(parts: &Parts, body: Body) -> Result<Fields, Problem> {
+    if !is_form(&parts.headers) {
         let text = "a page takes forms alone; programs use `/api`";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(Problem::new(status, "usage", text));
     }
     // `intake` has bounded it already.
     let bytes = to_bytes(body, usize::MAX).await;
-    let fields = Fields::read(&bytes.map_err(|error| Problem::failed(&error))?);
+    Ok(Fields::read(
+        &bytes.map_err(|error| Problem::failed(&error))?,
+    ))
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.starts_with(KIND)
+}
+
+fn proof(parts: &Parts, fields: &Fields) -> Result<(), Problem> {
     if let Some(Csrf(Some(csrf))) = parts.extensions.get::<Csrf>()
         && fields.text(PROOF) != csrf
     {
         let text = "this page is older than your login; load it again, then repeat what you did";
         return Err(Problem::new(StatusCode::FORBIDDEN, "csrf", text));
     }
-    parts.extensions.insert(fields);
-    Ok(Request::from_parts(parts, Body::empty()))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -97,5 +179,14 @@ mod tests {
         assert_eq!(fields.filled("blank"), None);
         assert_eq!(fields.text("twice"), "2");
         assert_eq!(fields.text("none"), "");
+    }
+
+    #[test]
+    fn what_somebody_wrote_is_told_from_what_the_page_sends() {
+        let of = |text: &[u8]| Fields::read(text).written().map(|written| written.0);
+        let comments = b"csrf=x&of=y&file.0=a.rs&line.0=3&text.0=one&text.1=+&text.2=two";
+        assert_eq!(of(comments).as_deref(), Some("one\n\ntwo"));
+        assert_eq!(of(b"reason=+why%0D%0Anot+").as_deref(), Some("why\nnot"));
+        assert_eq!(of(b"csrf=x&hash=y&choice=merge&text="), None);
     }
 }

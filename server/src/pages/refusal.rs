@@ -7,10 +7,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ropewalk_schemas::advice::Words;
 
+use super::form::WrittenText;
 use super::frame::{is_wanted, page};
 use crate::guard::cookie;
 use crate::problem::Problem;
 use crate::shared::ServerState;
+
+/// What somebody does who is not logged in.
+const LOG_IN: &str = "open the link that `ropewalk up` shows";
 
 /// A page of a few words.
 #[derive(Template)]
@@ -19,6 +23,8 @@ struct Note<'a> {
     title: &'a str,
     words: &'a str,
     next: Option<&'a str>,
+    /// What somebody wrote that came to nothing.
+    written: Option<&'a str>,
     /// Where to go on, and how that is called.
     link: Option<(&'a str, &'a str)>,
     /// Whether the browser goes there by itself.
@@ -57,6 +63,7 @@ impl Refusal {
         else {
             return response;
         };
+        let written = response.extensions().get::<WrittenText>();
         let status = response.status();
         let is_stranger = status == axum::http::StatusCode::UNAUTHORIZED;
         let called = if self.back == "/" {
@@ -75,7 +82,12 @@ impl Refusal {
                 _ => "This cannot be done",
             },
             words: &words.message,
-            next: words.next.as_deref(),
+            // What a program can send is no help to who looks at a page.
+            next: match is_stranger {
+                true => Some(LOG_IN),
+                false => words.next.as_deref(),
+            },
+            written: written.map(|WrittenText(text)| text.as_str()),
             link: (!is_stranger).then_some((self.back.as_str(), called)),
             goes_on: false,
         };
@@ -107,6 +119,7 @@ pub(crate) fn entered(name: &str) -> Result<Response, Problem> {
         title: "Welcome",
         words: &format!("You are logged in as {name}, for a week."),
         next: None,
+        written: None,
         link: Some(("/", "To the board")),
         goes_on: true,
     })
@@ -118,6 +131,7 @@ fn left() -> Result<Response, Problem> {
         title: "You are logged out",
         words: "Nobody is logged in by this browser any more.",
         next: Some("open the link that `ropewalk up` shows at its next start to come back"),
+        written: None,
         link: None,
         goes_on: false,
     })

@@ -7,7 +7,7 @@ use ropewalk_desk::specifications;
 use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{Complexity, Price, SpecState, Specification};
-use ropewalk_schemas::{ContentHash, Priority};
+use ropewalk_schemas::{ContentHash, InvalidId, Priority};
 use serde::Deserialize;
 
 use super::form::Fields;
@@ -146,8 +146,7 @@ pub(super) async fn approve(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let found = found(&shared, &id).await?;
-    let unreadable = |error: ropewalk_schemas::InvalidId| Problem::usage(error.to_string());
-    let hash = ContentHash::parse(fields.text("hash")).map_err(unreadable)?;
+    let hash = hash(fields.text("hash"))?;
     let priority = match fields.text("priority").parse() {
         Ok(number) => Priority::new(number).map_err(unreadable)?,
         Err(_) => Priority::DEFAULT,
@@ -165,8 +164,9 @@ pub(super) async fn revise(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let spec = found(&shared, &id).await?.id;
-    let text = fields.text("text");
-    specifications::revise(&shared.context(), spec, &person.name, text).await?;
+    let (shown, text) = (shown_in(&fields)?, fields.text("text"));
+    let context = shared.context();
+    specifications::revise_shown(&context, spec, shown.as_ref(), &person.name, text).await?;
     Ok(go(&format!("/specifications/{id}")))
 }
 
@@ -178,8 +178,23 @@ pub(super) async fn reject(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let spec = found(&shared, &id).await?.id;
-    specifications::reject(&shared.context(), spec, &person, fields.text("text")).await?;
+    let (shown, text) = (shown_in(&fields)?, fields.text("text"));
+    let context = shared.context();
+    specifications::reject_shown(&context, spec, shown.as_ref(), &person, text).await?;
     Ok(go(&format!("/specifications/{id}")))
+}
+
+/// Returns the hash of the revision that a form was shown with, if there was one.
+fn shown_in(fields: &Fields) -> Result<Option<ContentHash>, Problem> {
+    fields.filled("hash").map(|text| hash(&text)).transpose()
+}
+
+fn hash(text: &str) -> Result<ContentHash, Problem> {
+    ContentHash::parse(text).map_err(unreadable)
+}
+
+fn unreadable(error: InvalidId) -> Problem {
+    Problem::usage(error.to_string())
 }
 
 async fn found(shared: &ServerState, id: &str) -> Result<Specification, Problem> {

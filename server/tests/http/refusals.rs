@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::specification::Revision;
+use ropewalk_store::ChangeSet;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::browser::Browser;
 use crate::house::{ADA, Answer, BOB, House, answered};
 
 /// Asserts that an answer is a problem of this kind that says what to do.
@@ -218,5 +221,89 @@ async fn who_guesses_tokens_has_to_wait() {
         "{statuses:?}"
     );
     assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_read_another_revision_changes_nothing_and_keeps_what_was_written() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    let revision: Revision = serde_json::from_value(json!({
+        "spec": spec, "number": 2, "hash": ContentHash::of(b"new"),
+        "document": { "title": "Walks", "objective": "Walk." }, "at": house.services.clock.now(),
+    }))
+    .unwrap();
+    let mut changes = ChangeSet::new();
+    changes.insert(&revision);
+    house.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let page = browser.read(&format!("/specifications/{spec}")).await.text;
+    let hidden = format!("name=\"hash\" value=\"{}\"", revision.hash);
+    // Approve it, ask for changes to it, reject it.
+    assert_eq!(page.matches(&hidden).count(), 3, "{page}");
+    let before = house.rows().await;
+    let old = ContentHash::of(b"old").to_string();
+    let fields = [("text", "Fewer\n<b>words</b>"), ("hash", &old)];
+    for verb in ["revise", "reject"] {
+        let path = format!("/specifications/{spec}/{verb}");
+        let refused = browser.send(&path, &fields, Some(&proof)).await;
+        assert_eq!(refused.status, 409, "{verb}: {}", refused.text);
+        for told in [
+            "has changed since it was shown",
+            "What you wrote",
+            "readonly>\nFewer\n&#60;b&#62;words&#60;/b&#62;</textarea>",
+        ] {
+            assert!(refused.text.contains(told), "no {told}: {}", refused.text);
+        }
+        let body = json!({ "text": "Fewer words", "hash": old });
+        let refused = house.send(&format!("/api{path}"), &body).await;
+        assert_problem(&refused, 409, "specification");
+        let body = json!({ "text": "Fewer words", "hash": "abc" });
+        assert_problem(
+            &house.send(&format!("/api{path}"), &body).await,
+            400,
+            "usage",
+        );
+    }
+    assert_eq!(house.rows().await, before);
+    let new = ContentHash::of(b"new").to_string();
+    let path = format!("/specifications/{spec}");
+    let fields = [("text", "Fewer words"), ("hash", &new)];
+    let revised = browser
+        .send(&format!("{path}/revise"), &fields, Some(&proof))
+        .await;
+    assert_eq!(revised.status, 303, "{}", revised.text);
+    let body = json!({ "text": "Not wanted", "hash": new });
+    let rejected = house.send(&format!("/api{path}/reject"), &body).await;
+    assert_eq!(rejected.status, 200, "{}", rejected.text);
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(
+        (&shown["state"], &shown["feedback"]),
+        (&json!("rejected"), &json!(["Fewer words"]))
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_logged_in_no_more_keeps_what_was_written() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let left = browser.send("/leave", &[], Some(&proof)).await;
+    assert_eq!(left.status, 200, "{}", left.text);
+    let before = house.rows().await;
+    let fields = [("text", "Walks of mine"), ("title", "Walks")];
+    for proof in [Some(proof.as_str()), None] {
+        let refused = browser.send("/ideas", &fields, proof).await;
+        assert_eq!(refused.status, 401, "{}", refused.text);
+        assert!(
+            refused.text.contains("Walks of mine\n\nWalks</textarea>"),
+            "{}",
+            refused.text
+        );
+        assert!(!refused.text.contains("Bearer"), "{}", refused.text);
+    }
+    assert_eq!(house.rows().await, before);
     house.stop().await;
 }
