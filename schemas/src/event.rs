@@ -335,6 +335,9 @@ pub struct EventPattern {
     pub source: Option<ComponentName>,
 }
 
+/// How many letters a name has in common with one that it is taken for.
+const LIKENESS: usize = 3;
+
 impl EventPattern {
     /// Selects a type or a `x.*` family from any source.
     pub fn of(event_type: &str) -> Self {
@@ -351,6 +354,28 @@ impl EventPattern {
         let mut types = crate::Payload::TYPES.iter();
         let is_known = types.any(|known| pattern.matches(known, &any));
         is_known.then_some(pattern)
+    }
+
+    /// Returns what somebody may have meant by a text that no event type is called: the family, else the type that has
+    /// the text in its name or begins like it.
+    pub fn near(text: &str) -> Option<String> {
+        let text = text.trim_matches(['.', '*', ' ']).to_lowercase();
+        if text.is_empty() {
+            return None;
+        }
+        let types = crate::Payload::TYPES;
+        let family = format!("{text}.");
+        if types.iter().any(|known| known.starts_with(&family)) {
+            return Some(format!("{family}*"));
+        }
+        let alike = |known: &str| {
+            let letters = known.bytes().zip(text.bytes());
+            letters.take_while(|(one, other)| one == other).count()
+        };
+        let holding = types.iter().find(|known| known.contains(&text));
+        let beginning = types.iter().max_by_key(|known| alike(known));
+        let found = holding.or(beginning.filter(|known| alike(known) >= LIKENESS))?;
+        Some((*found).to_owned())
     }
 
     /// Narrows the pattern to one source.
@@ -375,6 +400,20 @@ impl EventPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_type_is_called_is_taken_for_a_family_or_a_type_that_is_like_it() {
+        for (text, near) in [
+            ("task", Some("task.*")),
+            ("Task.*", Some("task.*")),
+            ("ideation.messages", Some("ideation.message")),
+            ("abandoned", Some("idea.abandoned")),
+            ("xyz", None),
+            ("*", None),
+        ] {
+            assert_eq!(EventPattern::near(text).as_deref(), near, "{text}");
+        }
+    }
 
     #[test]
     fn a_pattern_takes_its_type_and_its_family() {

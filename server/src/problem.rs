@@ -82,6 +82,19 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "unknown-id", (message, next))
     }
 
+    /// Returns what is said of it.
+    pub(crate) fn words(&self) -> Words {
+        Words {
+            message: one_line(&self.message),
+            next: self.next.as_deref().map(one_line),
+        }
+    }
+
+    /// Returns what it is answered with.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Says that this program failed; the reason is for its log alone.
     pub(crate) fn failed(reason: &dyn std::fmt::Display) -> Self {
         error!("a request failed: {reason}");
@@ -92,10 +105,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let words = Words {
-            message: one_line(&self.message),
-            next: self.next.as_deref().map(one_line),
-        };
+        let words = self.words();
         let body = Body {
             status: self.status.as_u16(),
             code: self.code.to_owned(),

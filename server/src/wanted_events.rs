@@ -1,6 +1,6 @@
 //! Reads which events a request wants, as its query names them.
 
-use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
+use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject, clip};
 use ropewalk_store::EventFilter;
 
 use crate::problem::{Problem, unreadable};
@@ -22,11 +22,14 @@ impl WantedEvents<'_> {
     /// Returns the filter for this.
     pub(crate) fn filter(&self) -> Result<EventFilter, Problem> {
         let pattern = self.event_type.map(|text| {
-            let none = (
-                "no event type is called so",
-                "write for example `task.failed` or `alert.*`",
-            );
-            EventPattern::known(text).ok_or_else(|| Problem::usage(none))
+            EventPattern::known(text).ok_or_else(|| {
+                let next = match EventPattern::near(text) {
+                    Some(near) => format!("`{near}` may be meant"),
+                    None => "write for example `task.failed` or `alert.*`".to_owned(),
+                };
+                let text = clip::line(text, 80);
+                Problem::usage((format!("no event type is called `{text}`"), next))
+            })
         });
         let source = self
             .source

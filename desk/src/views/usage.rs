@@ -1,10 +1,15 @@
 //! What models used, as people see it.
 
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::model_call::{Usage, UsageBy};
 use ropewalk_schemas::{BuildId, Slug};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::AT_ONCE;
 
 /// Which calls are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +43,29 @@ pub async fn list(store: &Store, by: UsageBy, scope: &Scope) -> Result<Vec<Usage
     }
     let rows = store.usage(by, query).await?;
     Ok(rows.into_iter().map(UsageRow::from).collect())
+}
+
+/// Says how the builds of `rows` are called: by their idea and revision; one that is there no more has no name.
+pub async fn names_of_builds(
+    store: &Store,
+    rows: &[UsageRow],
+) -> Result<BTreeMap<String, String>, ReadError> {
+    let keys: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row.usage.key.as_deref())
+        .collect();
+    let mut names = BTreeMap::new();
+    for part in keys.chunks(AT_ONCE) {
+        let builds = store
+            .list::<Build>(Query::new().one_of("key", part.iter().copied()))
+            .await?;
+        let named = builds.iter().map(|build| {
+            let name = format!("{}, revision {}", build.idea, build.revision);
+            (build.id.to_string(), name)
+        });
+        names.extend(named);
+    }
+    Ok(names)
 }
 
 impl From<Usage> for UsageRow {

@@ -5,9 +5,10 @@ mod download;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
-use ropewalk_schemas::clip;
+use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::{Slug, Subject, clip};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
@@ -61,9 +62,20 @@ fn filled(text: &str) -> Option<&str> {
 struct List {
     frame: Frame,
     which: Which,
+    /// Why nothing is shown.
+    refused: Option<Words>,
     events: Vec<TimelineEvent>,
     /// Where older ones begin.
     older: Option<i64>,
+}
+
+impl List {
+    /// Returns what may be meant by the name of an idea, which is no entity by itself.
+    fn idea_meant(&self) -> Option<String> {
+        let name = Slug::parse(self.which.subject.trim()).ok()?;
+        let subject = Subject::idea(&name);
+        (name.as_str() != Subject::project().as_str()).then(|| subject.as_str().to_owned())
+    }
 }
 
 #[derive(Template)]
@@ -80,10 +92,24 @@ pub(super) async fn list(
     frame: Frame,
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
+    let wanted = match which.filter() {
+        Ok(wanted) => wanted,
+        // The form stays, with what was written into it.
+        Err(problem) => {
+            let refused = page(&List {
+                frame,
+                which,
+                refused: Some(problem.words()),
+                events: Vec::new(),
+                older: None,
+            })?;
+            return Ok((problem.status(), refused).into_response());
+        }
+    };
     let filter = EventFilter {
         limit: Some(LENGTH),
         newest_first: true,
-        ..which.filter()?
+        ..wanted
     };
     let events = event::list(&shared.services.store, &filter).await?;
     let is_full = events.len() >= LENGTH as usize;
@@ -91,6 +117,7 @@ pub(super) async fn list(
         older: events.last().filter(|_| is_full).map(|last| last.sequence),
         frame,
         which,
+        refused: None,
         events,
     })
 }

@@ -48,6 +48,16 @@ impl Frame {
             .map(|refused| refused.to_string())
     }
 
+    /// Says as markup who stopped everything, while that stands.
+    pub(super) fn halted(&self) -> Option<String> {
+        let halt = self.halt.as_ref()?;
+        let (by, since) = (shown::line_of(halt.by.as_str()), shown::time(&halt.since));
+        let why = halt.reason.as_deref().unwrap_or_default();
+        let colon = if why.is_empty() { "" } else { ": " };
+        let why = shown::line_of(why);
+        Some(format!("{by} stopped everything {since}{colon}{why}"))
+    }
+
     /// The version of the program, which names its files anew.
     pub(super) const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 }

@@ -2,11 +2,14 @@
 
 mod cost;
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use ropewalk_config::settings::BudgetSettings;
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::model_call::{Spending, UsageBy};
 use ropewalk_store::{Query, Store};
 use serde::Deserialize;
@@ -49,6 +52,15 @@ struct Sums {
     /// Where the pages of its rows begin, where they have any.
     below: Option<&'static str>,
     rows: Vec<UsageRow>,
+    /// How those of its rows are called that have another name than their key.
+    names: BTreeMap<String, String>,
+}
+
+impl Sums {
+    fn name_of(&self, key: &str) -> String {
+        let known = self.names.get(key).cloned();
+        known.unwrap_or_else(|| clip::line(key, 24))
+    }
 }
 
 /// Shows what was used, for one idea or for all.
@@ -99,18 +111,19 @@ async fn tables(
         called,
         below,
         rows,
+        names: BTreeMap::new(),
     };
+    let builds = usage::list(store, UsageBy::Build, scope).await?;
     Ok(vec![
         sums(
             "Idea",
             Some("/ideas/"),
             usage::list(store, UsageBy::Idea, scope).await?,
         ),
-        sums(
-            "Build",
-            Some("/builds/"),
-            usage::list(store, UsageBy::Build, scope).await?,
-        ),
+        Sums {
+            names: usage::names_of_builds(store, &builds).await?,
+            ..sums("Build", Some("/builds/"), builds)
+        },
         sums(
             "Model",
             None,

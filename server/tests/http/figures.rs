@@ -213,6 +213,8 @@ async fn expected(house: &House) -> Vec<Expectation> {
     let positions = events.unwrap().into_iter();
     let positions = positions.map(|event| format!("/events/{0}\">{0}</a>", event.sequence));
     let waiting = in_state(&tasks, TaskState::Pending);
+    let mut usage = usage(&calls);
+    usage.push(format!("{}, revision {}", build.idea, build.revision));
     let pages = [
         ("/".to_owned(), columns(ideas.len(), specified.len())),
         (
@@ -229,7 +231,7 @@ async fn expected(house: &House) -> Vec<Expectation> {
             vec![format!("{waiting} tasks of the build of walks")],
         ),
         ("/knowledge".to_owned(), items.iter().map(learned).collect()),
-        ("/usage".to_owned(), usage(&calls)),
+        ("/usage".to_owned(), usage),
         ("/events".to_owned(), positions.collect()),
     ];
     pages.map(|(path, told)| Expectation { path, told }).into()

@@ -85,7 +85,7 @@ async fn events_that_nobody_can_mean_are_refused_in_the_same_words_everywhere() 
     let house = House::new().await;
     let browser = Browser::new(&house).await;
     for (query, words) in [
-        ("type=nothing.at-all", "no event type is called so"),
+        ("type=nothing.at-all", "no event type is called"),
         ("subject=two%20words", "cannot be understood"),
     ] {
         let told = answered(house.ask("GET", &format!("/api/events?{query}"), ADA)).await;
@@ -139,5 +139,26 @@ async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
     assert_eq!(browser.read("/events/download?type=x").await.status, 400);
     let stranger = house.bare("GET", "/events/download").send().await.unwrap();
     assert_eq!(stranger.status().as_u16(), 401);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_of_events_that_finds_nothing_says_what_may_be_meant_and_stays() {
+    let house = House::new().await;
+    house.specified().await;
+    let browser = Browser::new(&house).await;
+    let page = browser.read("/events?type=task&subject=idea/walks").await;
+    assert_eq!(page.status, 400, "{}", page.text);
+    for told in [
+        "no event type is called <code>task</code>; <code>task.*</code> may be meant",
+        "name=\"type\" value=\"task\"",
+        "name=\"subject\" value=\"idea/walks\"",
+    ] {
+        assert!(page.text.contains(told), "no {told}: {}", page.text);
+    }
+    let page = browser.read("/events?subject=walks").await;
+    assert_eq!(page.status, 200);
+    let link = "<a href=\"/events?subject=idea/walks\">idea/walks</a>";
+    assert!(page.text.contains(link), "{}", page.text);
     house.stop().await;
 }

@@ -36,6 +36,8 @@ impl Filter {
 
 fn pattern(text: &str) -> Result<EventPattern, String> {
     EventPattern::known(text).ok_or_else(|| {
-        "no event type is called so; write for example `task.failed` or `alert.*`".to_owned()
+        let near =
+            EventPattern::near(text).unwrap_or_else(|| "task.failed` or `alert.*".to_owned());
+        format!("no event type is called so; write for example `{near}`")
     })
 }
