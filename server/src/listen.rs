@@ -1,5 +1,7 @@
 //! Listens on an address, and serves each connection within bounds.
 
+mod half;
+
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use futures::TryFutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +24,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use tracing::{debug, error, warn};
 
+use self::half::{Answer, Served};
 use crate::guard::Peer;
 use crate::shared::{Options, ServerState};
 use crate::{api, idempotency};
@@ -254,10 +258,26 @@ async fn connection(
     router: Router,
     stop: tokio_util::sync::CancellationToken,
 ) {
+    let served = Served::default();
+    let (reader, writer) = stream.into_split();
+    let stream = tokio::io::join(
+        half::Incoming {
+            reader,
+            served: served.clone(),
+            stop: stop.clone(),
+        },
+        writer,
+    );
     let service = service_fn(move |mut request: Request<Incoming>| {
         let client = shared.proxies.client(peer, request.headers());
         request.extensions_mut().insert(Peer(client));
-        router.clone().oneshot(request)
+        let (answer, served) = (router.clone().oneshot(request), served.begin());
+        answer.map_ok(|answer| {
+            answer.map(|body| Answer {
+                body,
+                _served: served,
+            })
+        })
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

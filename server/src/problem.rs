@@ -259,6 +259,7 @@ impl From<RequestError> for Problem {
             | RequestError::OnItsWay { .. }
             | RequestError::Landed { .. }
             | RequestError::Newer(_)
+            | RequestError::BeingWritten { .. }
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };
         Self::of(status, "specification", &error)

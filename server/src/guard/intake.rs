@@ -55,7 +55,14 @@ pub(crate) async fn intake(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bytes = match read(&parts.headers, body, bounds).await {
+    let come = read(&parts.headers, body, bounds);
+    let come = tokio::select! {
+        biased;
+        come = come => come,
+        // Nothing has begun by then.
+        () = shared.stop.cancelled() => Err(stopping()),
+    };
+    let bytes = match come {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
@@ -135,6 +142,14 @@ pub(crate) async fn read(
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow", text))
         }
     }
+}
+
+fn stopping() -> Problem {
+    let text = (
+        "the server stops, and the body had not come",
+        "send it again once it is back",
+    );
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", text)
 }
 
 fn too_large(most: u64) -> Problem {
