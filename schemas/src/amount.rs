@@ -22,8 +22,8 @@ pub fn counted_as<N: Copy + Display + PartialEq + From<u8>>(
 pub fn size(bytes: u64) -> String {
     const KIBI: u64 = 1024;
     let (unit, called) = match bytes {
-        ..KIBI => return counted(bytes, "byte"),
-        ..1_048_576 => (KIBI, "KiB"),
+        0..1024 => return counted(bytes, "byte"),
+        1024..1_048_576 => (KIBI, "KiB"),
         _ => (KIBI * KIBI, "MiB"),
     };
     let tenths = bytes % unit * 10 / unit;

@@ -59,11 +59,11 @@ pub async fn names_of_builds(
         let builds = store
             .list::<Build>(Query::new().one_of("key", part.iter().copied()))
             .await?;
-        let named = builds.iter().map(|build| {
+        let told = builds.iter().map(|build| {
             let name = format!("{}, revision {}", build.idea, build.revision);
             (build.id.to_string(), name)
         });
-        names.extend(named);
+        names.extend(told);
     }
     Ok(names)
 }
