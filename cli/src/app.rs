@@ -8,6 +8,7 @@ use ropewalk_config::{Config, Environment, LoadedConfig};
 use ropewalk_desk::halt;
 
 use crate::error::CliError;
+use crate::interrupts::Interrupts;
 use crate::output::Output;
 use crate::project::Project;
 use crate::wiring::{self, Desk};
@@ -38,6 +39,8 @@ pub struct App {
     pub environment: Environment,
     /// What was said for every verb.
     pub global: GlobalOptions,
+    /// Whether this process was asked to stop; the only ones that hear its signals.
+    pub interrupts: Interrupts,
 }
 
 impl App {

@@ -13,13 +13,14 @@ use crate::{commands, rehearse, wiring};
 pub async fn run(arguments: Arguments, environment: Environment) -> Result<(), CliError> {
     let Arguments { global, command } = arguments;
     let output = Output::new(global.json);
+    let interrupts = Interrupts::start()?;
     let app = App {
         output,
         environment,
         global,
+        interrupts: interrupts.clone(),
     };
-    let interrupts = Interrupts::start();
-    // A verb that runs agents hears signals itself, since it has to put the work away first.
+    // A verb that runs agents heeds signals itself, since it has to put the work away first.
     let hosts = command.hosts_agents();
     let outcome = tokio::select! {
         outcome = Box::pin(dispatch(command, &app)) => outcome,
@@ -32,9 +33,7 @@ pub async fn run(arguments: Arguments, environment: Environment) -> Result<(), C
 
 async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
     match command {
-        Command::Rehearse(arguments) => {
-            rehearse::run(arguments, &app.environment, &app.output).await
-        }
+        Command::Rehearse(arguments) => rehearse::run(arguments, app).await,
         Command::Init(verb) => verb.run(app).await,
         Command::Trust(verb) => verb.run(app),
         Command::Up(verb) => verb.run(app).await,

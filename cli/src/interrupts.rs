@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ropewalk_runtime::{Shutdown, Supervisor};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
-use tracing::warn;
 
 use crate::error::CliError;
 
@@ -49,23 +48,43 @@ pub struct Interrupts {
     first: Arc<AtomicU8>,
     turn: OpenTurn,
     /// Never drained, since the second signal comes during a drain.
-    _listener: Supervisor,
+    listener: Supervisor,
 }
 
 impl Interrupts {
-    /// Begins to listen.
-    pub fn start() -> Self {
+    /// Begins to listen: whatever comes from now on is heard. A process listens once, since whoever begins later has missed
+    /// what came before.
+    pub fn start() -> Result<Self, CliError> {
         let listener = Supervisor::new(Shutdown::new());
         let (shutdown, first) = (Shutdown::new(), Arc::new(AtomicU8::new(NONE)));
         let turn = OpenTurn::default();
-        let heard = listen(shutdown.clone(), Arc::clone(&first), Arc::clone(&turn));
+        let signals = Signals::open().map_err(CliError::failed)?;
+        let heard = listen(
+            signals,
+            (shutdown.clone(), Arc::clone(&first)),
+            Arc::clone(&turn),
+        );
         listener.spawn("signals", heard);
-        Self {
+        Ok(Self {
             shutdown,
             first,
             turn,
-            _listener: listener,
-        }
+            listener,
+        })
+    }
+
+    /// Returns a shutdown for a part of this process, which signals begin, too, also those that came before. Whoever else
+    /// begins it stops that part alone.
+    pub fn shutdown_of_part(&self) -> Shutdown {
+        let (part, whole) = (Shutdown::new(), self.shutdown.clone());
+        let of_part = part.clone();
+        self.listener.spawn("signals-of-part", async move {
+            whole.soft().cancelled().await;
+            of_part.begin();
+            whole.hard().cancelled().await;
+            of_part.abort();
+        });
+        part
     }
 
     /// Begins a turn, which the next interrupt ends.
@@ -78,12 +97,7 @@ impl Interrupts {
         }
     }
 
-    /// Returns the shutdown that signals begin; whatever runs in this process watches it.
-    pub const fn shutdown(&self) -> &Shutdown {
-        &self.shutdown
-    }
-
-    /// Waits until the process was asked to stop, or asked itself.
+    /// Waits until the process was asked to stop.
     pub async fn requested(&self) {
         self.shutdown.soft().cancelled().await;
     }
@@ -102,29 +116,46 @@ impl Interrupts {
     }
 }
 
-async fn listen(shutdown: Shutdown, first: Arc<AtomicU8>, turn: OpenTurn) {
-    let signals = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        hangup(),
-    );
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
-        warn!("signals cannot be heard; only a kill stops this process");
-        return;
-    };
-    loop {
+/// The signals that stop a process, caught from when this is made.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn open() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: hangup()?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) -> u8 {
         let closed = async {
-            match &mut hangup {
+            match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,
                 None => std::future::pending().await,
             }
         };
-        let heard = tokio::select! {
-            _ = interrupt.recv() => INTERRUPT,
-            _ = terminate.recv() => TERMINATE,
+        tokio::select! {
+            _ = self.interrupt.recv() => INTERRUPT,
+            _ = self.terminate.recv() => TERMINATE,
             // Its terminal was closed.
             _ = closed => TERMINATE,
-        };
+        }
+    }
+}
+
+async fn listen(
+    mut signals: Signals,
+    (shutdown, first): (Shutdown, Arc<AtomicU8>),
+    turn: OpenTurn,
+) {
+    loop {
+        let heard = signals.next().await;
         if heard == INTERRUPT
             && let Some(turn) = guard(&turn).take()
         {

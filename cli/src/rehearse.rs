@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use report::IdeaReport;
 
+use crate::app::App;
 use crate::commands::doctor;
 use crate::error::CliError;
 use crate::output::Output;
@@ -60,11 +61,8 @@ struct Report {
 }
 
 /// Lays the folder, runs every agent in it until the last idea is reviewed, and reports.
-pub async fn run(
-    arguments: Arguments,
-    environment: &Environment,
-    output: &Output,
-) -> Result<(), CliError> {
+pub async fn run(arguments: Arguments, app: &App) -> Result<(), CliError> {
+    let (environment, output) = (&app.environment, &app.output);
     let began = Instant::now();
     // Whatever can be refused is refused before anything is laid.
     let git = crate::wiring::git(environment).await?;
@@ -76,7 +74,7 @@ pub async fn run(
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
         .map_err(|error| CliError::advised("failed", error))?;
-    let host = start(&arguments, &directory, environment, output).await?;
+    let host = start(&arguments, &directory, app).await?;
     let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
     let ended = follow(&host, &slugs, &progress).await;
@@ -104,27 +102,23 @@ pub async fn run(
 }
 
 /// Starts every agent; where somebody watches, with a model that takes its time, and pages.
-async fn start(
-    arguments: &Arguments,
-    directory: &Path,
-    environment: &Environment,
-    output: &Output,
-) -> Result<Host, CliError> {
+async fn start(arguments: &Arguments, directory: &Path, app: &App) -> Result<Host, CliError> {
+    let environment = &app.environment;
     if !arguments.watch {
         let project = own_project(directory, environment, &[])?;
-        return Host::start(project, environment).await;
+        return Host::start(app, project).await;
     }
     lay::slow(directory).map_err(|error| CliError::advised("failed", error))?;
     // Whatever else listens here is not in the way of a free port.
     let address = ["server.address=127.0.0.1:0".to_owned()];
     let project = own_project(directory, environment, &address)?;
     let doors = crate::wiring::doors(&project).await?;
-    let host = Host::start(project, environment).await?;
+    let host = Host::start(app, project).await?;
     if let Some(doors) = doors {
         let (directory, own) = (directory.to_owned(), environment.clone());
         let load = move || Project::load(&directory, &address, &own);
         let checkup = doctor::checkup(environment.clone(), load);
-        output.note(&host.serve(doors, environment, checkup)?)?;
+        app.output.note(&host.serve(doors, environment, checkup)?)?;
     }
     Ok(host)
 }

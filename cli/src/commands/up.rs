@@ -81,7 +81,7 @@ impl Up {
         };
         // The bell tells the same, and remembers what it has told.
         let tells = crew == Crew::Everyone && !project.config().notices.terminal;
-        let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
+        let host = Box::pin(Host::start_crew(app, project, crew)).await?;
         let (directory, environment) = (app.directory()?, app.environment.clone());
         let overrides: Vec<String> = app.global.set.iter().chain(&settings).cloned().collect();
         let load = Arc::new(move || Project::load(&directory, &overrides, &environment));

@@ -23,6 +23,7 @@ use super::processes::{self, Place};
 use super::sandbox::Confinement;
 use super::serving::Doors;
 use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
+use crate::app::App;
 use crate::error::CliError;
 use crate::interrupts::{Interrupts, Turn};
 use crate::project::Project;
@@ -55,38 +56,30 @@ struct Right {
 
 impl Host {
     /// Starts every agent.
-    pub async fn start(project: Project, environment: &Environment) -> Result<Self, CliError> {
-        Self::start_crew(project, environment, Crew::Everyone).await
+    pub async fn start(app: &App, project: Project) -> Result<Self, CliError> {
+        Self::start_crew(app, project, Crew::Everyone).await
     }
 
-    /// Starts the agents of `crew`; a signal meanwhile ends that, and all of them later.
-    pub async fn start_crew(
-        project: Project,
-        environment: &Environment,
-        crew: Crew,
-    ) -> Result<Self, CliError> {
-        Self::start_as(project, environment, (crew, None)).await
+    /// Starts the agents of `crew`; a signal meanwhile, or before, ends that, and all of them later.
+    pub async fn start_crew(app: &App, project: Project, crew: Crew) -> Result<Self, CliError> {
+        Self::start_as(app, project, (crew, None)).await
     }
 
     /// Starts those that do a build again.
-    pub async fn start_again(
-        project: Project,
-        environment: &Environment,
-        again: &Again,
-    ) -> Result<Self, CliError> {
-        Self::start_as(project, environment, (Crew::Replay, Some(again))).await
+    pub async fn start_again(app: &App, project: Project, again: &Again) -> Result<Self, CliError> {
+        Self::start_as(app, project, (Crew::Replay, Some(again))).await
     }
 
     async fn start_as(
+        app: &App,
         project: Project,
-        environment: &Environment,
         (crew, again): (Crew, Option<&Again>),
     ) -> Result<Self, CliError> {
-        let interrupts = Interrupts::start();
-        let supervisor = Supervisor::new(interrupts.shutdown().clone());
+        let (environment, interrupts) = (&app.environment, app.interrupts.clone());
+        let supervisor = Supervisor::new(interrupts.shutdown_of_part());
         let begun = tokio::select! {
             begun = Box::pin(begin(&project, environment, (&crew, again), &supervisor)) => begun,
-            () = interrupts.requested() => Err(CliError::Cancelled),
+            () = supervisor.shutdown().soft().cancelled() => Err(CliError::Cancelled),
         };
         match begun {
             Ok((services, right, (git, follower))) => Ok(Self {
@@ -147,7 +140,7 @@ impl Host {
 
     /// Waits until a signal, a crash or the loss of the lock asks for the end.
     pub async fn stopped(&self) {
-        self.interrupts.requested().await;
+        self.supervisor.shutdown().soft().cancelled().await;
     }
 
     /// Stops taking work, lets what is in hand end, and closes the store.

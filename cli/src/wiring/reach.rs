@@ -51,7 +51,7 @@ impl Reach {
             idea.clone().into()
         };
         let reach = if known && awake(project.state())? {
-            Self::beside(Box::pin(Desk::open(project)).await?)
+            Self::beside(app, Box::pin(Desk::open(project)).await?)
         } else {
             Self::host(app, crew).await?
         };
@@ -60,18 +60,19 @@ impl Reach {
 
     async fn host(app: &App, crew: Crew) -> Result<Self, CliError> {
         let project = app.project()?;
-        match Box::pin(Host::start_crew(project, &app.environment, crew)).await {
+        match Box::pin(Host::start_crew(app, project, crew)).await {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.
             Err(error) if error.report().code == RUNNING => {
-                Ok(Self::beside(Box::pin(Desk::open(app.project()?)).await?))
+                let desk = Box::pin(Desk::open(app.project()?)).await?;
+                Ok(Self::beside(app, desk))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn beside(desk: Desk) -> Self {
-        Self::Beside(Box::new(desk), Interrupts::start())
+    fn beside(app: &App, desk: Desk) -> Self {
+        Self::Beside(Box::new(desk), app.interrupts.clone())
     }
 
     /// Returns the truth.

@@ -17,6 +17,8 @@ mod given;
 #[cfg(test)]
 mod guarding;
 #[cfg(test)]
+mod interrupting;
+#[cfg(test)]
 mod landing;
 #[cfg(test)]
 mod lessons;
@@ -32,7 +34,6 @@ mod questions;
 mod running;
 #[cfg(test)]
 mod surveying;
-#[cfg(test)]
 #[cfg(test)]
 mod timeline;
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Replay {
         ground::lay(&before, &build, &mut plan, &project).await?;
         lay_plan(&plan, &desk, &project).await?;
         let again = Again::new(desk.store.clone(), plan.order());
-        let host = Box::pin(Host::start_again(project, &app.environment, &again)).await?;
+        let host = Box::pin(Host::start_again(app, project, &again)).await?;
         let stopped = follow(&host, &plan, &again, build.id).await;
         let store = host.services.store.clone();
         let strayed = strayed(&store, host.project.state(), build.id).await;

@@ -19,7 +19,13 @@ const MOST: u64 = 64 * 1024;
 
 /// Reads the text and begins an idea with it; a text that cannot be taken leaves nothing behind.
 pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<Slug, CliError> {
-    let text = read(from)?;
+    let place = from.to_owned();
+    let reading = tokio::task::spawn_blocking(move || read(&place));
+    let text = tokio::select! {
+        text = reading => text.map_err(CliError::failed)??,
+        // Nothing is begun yet that would have to be put away.
+        () = app.interrupts.requested() => return Err(CliError::Cancelled),
+    };
     let desk = app.desk().await?;
     wiring::require_commit(&desk.project, &app.environment).await?;
     let opening = Opening {

@@ -1,0 +1,118 @@
+//! A signal that comes before a verb has begun to run agents ends it all the same.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+
+use crate::world::{BINARY, World};
+
+/// What a person interrupted.
+const CANCELLED: Option<i32> = Some(2);
+
+/// A `git` at which the program waits when it calls it first: before it runs any agent.
+struct Gate {
+    /// Where it stands.
+    path: String,
+}
+
+impl Gate {
+    fn build(world: &World, name: &str) -> Self {
+        let folder = world.root().join(name);
+        fs::create_dir(&folder).unwrap();
+        for name in ["reached", "opened"] {
+            mkfifo(&folder.join(name), Mode::S_IRWXU).unwrap();
+        }
+        let script = format!(
+            "#!/bin/sh\nPATH=${{PATH#*:}}\nif mkdir '{0}/passed' 2>/dev/null; then\n  echo > '{0}/reached'\n  cat '{0}/opened'\nfi\nexec git \"$@\"\n",
+            folder.display()
+        );
+        let git = folder.join("git");
+        fs::write(&git, script).unwrap();
+        fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+        let rest = std::env::var("PATH").unwrap();
+        Self {
+            path: format!("{}:{rest}", folder.display()),
+        }
+    }
+
+    /// Sends `signal` to a program that stands at the gate, then lets it pass.
+    fn signal(&self, program: &Child, signal: Signal) {
+        let folder = Path::new(self.path.split(':').next().unwrap());
+        // A pipe with a name opens when the other end does.
+        let mut reached = String::new();
+        let mut pipe = File::open(folder.join("reached")).unwrap();
+        pipe.read_to_string(&mut reached).unwrap();
+        kill(Pid::from_raw(program.id().try_into().unwrap()), signal).unwrap();
+        drop(File::create(folder.join("opened")).unwrap());
+    }
+}
+
+fn begun(world: &World, verb: &str, path: &str) -> Child {
+    Process::new(BINARY)
+        .args(verb.split(' '))
+        .env_clear()
+        .envs(world.environment())
+        .env("PATH", path)
+        .current_dir(world.repository())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_signal_before_the_agents_run_is_not_lost() {
+    let world = World::scripted();
+    world.write_untrusted("../text.md", "# Walks\n\nA list of my walks.\n");
+    let gate = Gate::build(&world, "first");
+    let verb = "spec generate --from ../text.md";
+    let mut program = begun(&world, verb, &gate.path);
+    gate.signal(&program, Signal::SIGINT);
+    assert_eq!(program.wait().unwrap().code(), CANCELLED);
+    assert_eq!(world.json("spec list"), serde_json::json!([]));
+    let rehearsal = world.root().join("rehearsal");
+    let verb = format!("rehearse --dir {}", rehearsal.display());
+    let gate = Gate::build(&world, "second");
+    let mut program = begun(&world, &verb, &gate.path);
+    gate.signal(&program, Signal::SIGINT);
+    assert_eq!(program.wait().unwrap().code(), CANCELLED);
+}
+
+#[test]
+fn a_signal_is_not_lost_beside_another_process_either() {
+    let world = World::scripted();
+    world.write_untrusted("../text.md", "# Walks\n\nA list of my walks.\n");
+    // The model takes longer than anybody waits.
+    let script = fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let slow = "- agent: specification\n  reply: { delay_ms: 600000, tools: [{ name: reply, input: {} }] }\n";
+    world.write("../script.yaml", &format!("{slow}{script}"));
+    let _up = world.up();
+    let gate = Gate::build(&world, "gate");
+    let mut program = begun(&world, "spec generate --from ../text.md", &gate.path);
+    gate.signal(&program, Signal::SIGINT);
+    assert_eq!(program.wait().unwrap().code(), CANCELLED);
+}
+
+#[test]
+fn a_signal_ends_a_verb_that_reads_its_text() {
+    let world = World::scripted();
+    let path = std::env::var("PATH").unwrap();
+    let mut program = begun(&world, "spec generate --from -", &path);
+    let mut text = program.stdin.take().unwrap();
+    // The pipe holds one page: when more is written, the program reads.
+    let page = nix::fcntl::fcntl(&text, nix::fcntl::FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+    let long = vec![b'x'; 2 * usize::try_from(page).unwrap()];
+    text.write_all(&long).unwrap();
+    let id = Pid::from_raw(program.id().try_into().unwrap());
+    kill(id, Signal::SIGINT).unwrap();
+    assert_eq!(program.wait().unwrap().code(), CANCELLED);
+    drop(text);
+    assert_eq!(world.json("idea list"), serde_json::json!([]));
+}
