@@ -49,6 +49,8 @@ struct Report {
     repository: PathBuf,
     state: PathBuf,
     builds: usize,
+    /// The keys of the configuration that came with the repository, or was there, which had to say something else.
+    changed: Vec<&'static str>,
 }
 
 /// What would come to stand where.
@@ -95,8 +97,8 @@ impl Import {
             .map_or(Ok(here.clone()), |to| real(&here.join(to)))?;
         // Whatever can be refused is refused before anything is written.
         let manifest = unpack::manifest(&file)?;
-        let name = self.name.as_ref().unwrap_or(&manifest.project);
-        let (place, project) = Place::of(app, &directory, name)?;
+        let names = (self.name.as_ref(), &manifest.project);
+        let (place, project) = Place::of(app, &directory, names)?;
         project.person()?.demand(Right::Stop)?;
         if self.dry_run {
             let preview = Preview::of(&place, &manifest);
@@ -108,17 +110,22 @@ impl Import {
         let unpacking = tokio::task::spawn_blocking(move || unpack::unpack(&path, &folder));
         unpacking.await.map_err(CliError::failed)??;
         let builds = Box::pin(staged.build(&git, &manifest, project)).await?;
-        staged.settle()?;
+        let changed = staged.settle(app)?;
         let locations = place.locations;
         let imported = Report {
             project: locations.name,
             repository: locations.repository,
             state: locations.state,
             builds,
+            changed,
         };
         app.output.show(&imported, |done| {
+            let changed = match done.changed.join("`, `") {
+                keys if keys.is_empty() => String::new(),
+                keys => format!("\nchanged     `{keys}` in `{PROJECT_FILE}`"),
+            };
             format!(
-                "project     {}\nrepository  {}\nstate       {}\nnext        everything is stopped: read `ropewalk trust`, then `ropewalk resume` and `ropewalk up`",
+                "project     {}\nrepository  {}\nstate       {}{changed}\nnext        everything is stopped: read `ropewalk trust`, then `ropewalk resume` and `ropewalk up`",
                 done.project,
                 done.repository.display(),
                 done.state.display(),
@@ -209,33 +216,46 @@ impl<'a> StagingArea<'a> {
 
     /// Moves all of it to its place, the state last: until then a project without one stands there, to which the archive
     /// can be imported again. What cannot be finished is taken away.
-    fn settle(&self) -> Result<(), CliError> {
+    /// Returns the keys of a configuration that was there which had to say something else.
+    fn settle(&self, app: &App) -> Result<Vec<&'static str>, CliError> {
         let (folder, place) = (self.folder.path(), self.place);
         let in_folder = |error| CliError::file(folder, &error);
         let root = File::open(folder).map_err(in_folder)?;
         nix::unistd::syncfs(&root).map_err(|error| in_folder(error.into()))?;
         let settings = settings(&folder.join(SETTINGS), &place.locations.name)?;
         let file = place.directory.join(PROJECT_FILE);
-        match (place.found, &self.repository) {
-            (Occupancy::Project, _) => {}
+        let before = std::fs::read(&file);
+        let changed = match (place.found, &self.repository) {
+            (Occupancy::Project, _) => place.adapt(app, &place.directory)?,
             (_, Some(made)) => {
-                write_new(&made.path().join(PROJECT_FILE), &settings)?;
+                let path = made.path().join(PROJECT_FILE);
+                // One that came with the repository stays, but for where the project lies.
+                let changed = if path.symlink_metadata().is_ok() {
+                    place.adapt(app, made.path())?
+                } else {
+                    write_new(&path, &settings)?;
+                    Vec::new()
+                };
                 open_to_others(made.path())?;
                 rename(made.path(), &place.directory)?;
+                changed
             }
-            (_, None) => write_new(&file, &settings)?,
-        }
+            (_, None) => {
+                write_new(&file, &settings)?;
+                Vec::new()
+            }
+        };
         failpoint!("import.between");
         let settled = rename(&folder.join(STATE), &place.locations.state);
         if settled.is_err() {
             // What was not there before holds nothing of anybody else.
             match (place.found, &self.repository) {
-                (Occupancy::Project, _) => {}
+                (Occupancy::Project, _) => drop(before.map(|text| std::fs::write(&file, text))),
                 (_, Some(_)) => drop(std::fs::remove_dir_all(&place.directory)),
                 (_, None) => drop(std::fs::remove_file(file)),
             }
         }
-        settled
+        settled.map(|()| changed)
     }
 }
 
@@ -299,11 +319,8 @@ fn settings(path: &Path, name: &ProjectName) -> Result<String, CliError> {
     Ok(file.text())
 }
 
-/// Writes a file where none is; one that came with the repository stays.
+/// Writes a file where none is.
 fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
-    if path.symlink_metadata().is_ok() {
-        return Ok(());
-    }
     let written = File::create_new(path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
     written.map_err(|error| CliError::file(path, &error))

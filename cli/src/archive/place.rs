@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use ropewalk_config::{Config, Locations, PROJECT_FILE};
+use ropewalk_config::{Config, Locations, PROJECT_FILE, ProjectFile};
 use ropewalk_schemas::ProjectName;
 use ropewalk_store::Location;
 
+use super::refusal;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
@@ -33,11 +34,12 @@ pub(super) enum Occupancy {
 }
 
 impl Place {
-    /// Finds out what comes to stand where, and refuses what is there already; returns the project, too.
+    /// Finds out what comes to stand where, and refuses what is there already; returns the project, too. A project that is
+    /// configured there keeps its name, unless another is `wanted`; any other has that of the archive.
     pub(super) fn of(
         app: &App,
         directory: &Path,
-        name: &ProjectName,
+        (wanted, archived): (Option<&ProjectName>, &ProjectName),
     ) -> Result<(Self, Project), CliError> {
         let directory = directory.to_owned();
         let found = match directory.symlink_metadata() {
@@ -51,7 +53,8 @@ impl Place {
             Occupancy::Project => (Some(&*directory), Vec::new()),
         };
         let below = below.unwrap_or(Path::new("/"));
-        if found != Occupancy::Project {
+        let archived = (found != Occupancy::Project).then_some(archived);
+        if let Some(name) = wanted.or(archived) {
             settings.push(format!("project.name={name}"));
         }
         settings.extend(app.global.set.iter().cloned());
@@ -71,8 +74,7 @@ impl Place {
             let next = "choose another name with `--name`, or another `project.state`";
             return Err(CliError::refused("exists", (message, next)));
         }
-        let usual = Location::Sqlite(state.join("ropewalk.db"));
-        if wiring::location(&project)? != usual {
+        if !has_usual_database(&project)? {
             let message = "`store.location` names a place of its own for the database";
             let next = "leave it out, and the archive brings its database along";
             return Err(CliError::refused("config", (message, next)));
@@ -85,4 +87,54 @@ impl Place {
         };
         Ok((place, project))
     }
+
+    /// Makes the configuration in `directory`, which was there or came with the repository, one of the project that comes to
+    /// stand here; returns the keys that said something else.
+    pub(super) fn adapt(&self, app: &App, directory: &Path) -> Result<Vec<&'static str>, CliError> {
+        let (wanted, there) = (&self.locations, configured(app, directory)?);
+        let mut file = ProjectFile::open(&directory.join(PROJECT_FILE))?;
+        let mut changed = Vec::new();
+        if there.locations.name != wanted.name {
+            file.set("project.name", wanted.name.as_str())?;
+            changed.push("project.name");
+        }
+        if self.found == Occupancy::Nothing {
+            if there.locations.repository.canonicalize().ok() != directory.canonicalize().ok() {
+                file.set("project.repo", ".")?;
+                changed.push("project.repo");
+            }
+            let is_elsewhere = there.state() != wanted.state && file.remove("project.state");
+            changed.extend(is_elsewhere.then_some("project.state"));
+            let is_elsewhere = !has_usual_database(&there)? && file.remove("store.location");
+            changed.extend(is_elsewhere.then_some("store.location"));
+        }
+        if changed.is_empty() {
+            return Ok(changed);
+        }
+        file.save()?;
+        let now = configured(app, directory)?;
+        if now.state() == wanted.state && has_usual_database(&now)? {
+            return Ok(changed);
+        }
+        let message = format!(
+            "the `{PROJECT_FILE}` that came with the repository has its state in `{}`",
+            now.state().display()
+        );
+        Err(refusal(
+            message,
+            "import it into a clone, and change that there",
+        ))
+    }
+}
+
+/// Loads what is configured in `directory`, whoever wrote it: what is read of it is where the project lies.
+fn configured(app: &App, directory: &Path) -> Result<Project, CliError> {
+    let loaded = Config::load_whoever_wrote_it(directory, &app.environment, &app.global.set)?;
+    Project::of(loaded, &app.environment)
+}
+
+/// Returns whether the database lies in the state directory.
+fn has_usual_database(project: &Project) -> Result<bool, CliError> {
+    let usual = Location::Sqlite(project.state().join("ropewalk.db"));
+    Ok(wiring::location(project)? == usual)
 }
