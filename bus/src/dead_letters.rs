@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ropewalk_schemas::CloudEvent;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::{CloudEvent, Subject};
 use ropewalk_store::{
     ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Outcome,
     ReadError, Store,
@@ -49,10 +49,17 @@ impl DeadLetters {
     /// Lists the newest dead and parked deliveries, the newest first.
     pub async fn list(&self, limit: u32) -> Result<Vec<DeliveryRow>, ReadError> {
         let filter = DeliveryFilter {
-            states: vec![DeliveryState::Dead, DeliveryState::Parked],
             limit: Some(limit),
-            newest_first: true,
-            ..DeliveryFilter::default()
+            ..newest()
+        };
+        self.store.deliveries(&filter).await
+    }
+
+    /// Lists the dead and parked deliveries of events about one entity, the newest first.
+    pub async fn about(&self, subject: Subject) -> Result<Vec<DeliveryRow>, ReadError> {
+        let filter = DeliveryFilter {
+            subject: Some(subject),
+            ..newest()
         };
         self.store.deliveries(&filter).await
     }
@@ -107,6 +114,15 @@ impl DeadLetters {
             ),
         }
         self.store.commit(changes).await.map(drop)
+    }
+}
+
+/// Takes every dead and parked delivery, the newest first.
+fn newest() -> DeliveryFilter {
+    DeliveryFilter {
+        states: vec![DeliveryState::Dead, DeliveryState::Parked],
+        newest_first: true,
+        ..DeliveryFilter::default()
     }
 }
 

@@ -68,8 +68,7 @@ pub async fn replay(
     Ok(letters.replay(&name.0).await?)
 }
 
-/// Gives an event up for good; it stays in the record with who did so, and what came after it on the same entity may go
-/// on.
+/// Gives an event up for good; it stays in the record with who did so.
 pub async fn discard(
     store: &Store,
     name: &DeadLetterName,

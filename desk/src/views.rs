@@ -56,6 +56,11 @@ fn has_older(number: u32, all: u64) -> bool {
     all > u64::from(number.saturating_add(1)) * u64::from(PAGE)
 }
 
+/// Returns how many pages so many entries have.
+fn pages(all: u64) -> u32 {
+    u32::try_from(all.div_ceil(u64::from(PAGE))).unwrap_or(u32::MAX)
+}
+
 pub(crate) fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
     rows.into_iter().map(|row| row.record).collect()
 }

@@ -64,7 +64,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         Query::try_from_uri(&parts.uri)
             .map(|Query(parameters)| Self(parameters))
-            .map_err(|error| Problem::usage(error.body_text()))
+            .map_err(|error| misread(&error.body_text()))
+    }
+}
+
+/// Says in one line which parameter cannot be understood, of what the reader says.
+fn misread(told: &str) -> Problem {
+    const NUMBER: [&str; 3] = ["invalid digit", "number too ", "cannot parse integer"];
+    let told = told
+        .split_once("query string: ")
+        .map_or(told, |(_, told)| told);
+    match told.split_once(": ") {
+        Some((name, why)) if NUMBER.iter().any(|number| why.starts_with(number)) => {
+            let message = format!("`{name}` is not a number that it can be");
+            Problem::usage((message, "write a whole number, or leave it out"))
+        }
+        Some((name, why)) if !name.contains(' ') => {
+            Problem::usage(format!("`{name}` cannot be understood: {why}"))
+        }
+        _ => Problem::usage(format!("the address cannot be understood: {told}")),
     }
 }
 
@@ -98,6 +116,29 @@ mod tests {
     struct Words {
         text: String,
         count: Option<f64>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Which {
+        #[expect(dead_code, reason = "only what is refused is looked at")]
+        page: Option<u32>,
+    }
+
+    #[test]
+    fn a_parameter_that_is_no_number_is_named_in_one_line() {
+        for (query, told) in [
+            ("page=abc", "`page` is not a number that it can be"),
+            ("page=-1", "`page` is not a number that it can be"),
+            ("page=99999999999", "`page` is not a number that it can be"),
+            ("page=", "`page` is not a number that it can be"),
+            ("pages=1", "`pages` cannot be understood: unknown field"),
+        ] {
+            let uri = format!("/builds?{query}").parse().unwrap();
+            let refused = Query::<Which>::try_from_uri(&uri).unwrap_err();
+            let refused = misread(&refused.body_text());
+            assert!(refused.words().message.starts_with(told), "{refused:?}");
+        }
     }
 
     #[test]

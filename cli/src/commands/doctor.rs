@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use ropewalk_config::{Environment, LoadedConfig};
 use ropewalk_desk::health::{Finding, Fitness};
-use ropewalk_desk::views::{agent, alert};
+use ropewalk_desk::views::{agent, alert, dead_letter};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
@@ -19,6 +19,9 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
 use crate::wiring;
+
+/// How many dead letters are counted.
+const LETTERS: u32 = 1_000;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -146,6 +149,7 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
         Ok((store, detail)) => {
             findings.push(parts(project, &store, &clock).await);
             findings.push(alerts(&store).await);
+            findings.push(unhandled(&store).await);
             let closed = store.close().await.map_err(CliError::from);
             findings.push(finding("store", closed.map(|()| detail)));
         }
@@ -208,6 +212,30 @@ async fn alerts(store: &Store) -> Finding {
             Finding::new("alerts", Fitness::Warn, lines.join("; "))
         }
         Err(problem) => Finding::new("alerts", Fitness::Fail, problem),
+    }
+}
+
+/// Looks for what could not be handled.
+async fn unhandled(store: &Store) -> Finding {
+    const CHECK: &str = "dead letters";
+    match dead_letter::list(store, LETTERS).await {
+        Ok(letters) => match letters.first() {
+            None => Finding::new(CHECK, Fitness::Ok, "everything was handled"),
+            Some(newest) => {
+                let many = if letters.len() < LETTERS as usize {
+                    counted(letters.len() as u64, "event")
+                } else {
+                    format!("{LETTERS} events or more")
+                };
+                let detail = format!(
+                    "{many} could not be handled, `{}` last; `ropewalk dead-letter list` shows why, and \
+                     `ropewalk dead-letter replay ID` has one handled again",
+                    newest.id
+                );
+                Finding::new(CHECK, Fitness::Warn, detail)
+            }
+        },
+        Err(problem) => Finding::new(CHECK, Fitness::Fail, problem),
     }
 }
 

@@ -194,6 +194,17 @@ fn a_message_that_cannot_be_answered_says_why() {
     // The idea's own first message, and both lines: what comes after a failure is kept as well.
     let letters = world.json("dead-letter list");
     assert_eq!(letters.as_array().unwrap().len(), 3, "{letters}");
+    let looked = world.json("doctor");
+    let mut looked = looked.as_array().unwrap().iter();
+    let told = looked.find(|finding| finding["check"] == "dead letters");
+    let told = told.unwrap();
+    let detail = told["detail"].as_str().unwrap();
+    assert_eq!(told["verdict"], "warn");
+    assert!(
+        detail.starts_with("3 events could not be handled")
+            && detail.contains("dead-letter replay"),
+        "{detail}"
+    );
     world.run(&format!(
         "dead-letter discard {}",
         letters[2]["id"].as_str().unwrap()

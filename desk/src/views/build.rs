@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{RequirementView, Trace};
-use super::{AT_ONCE, PAGE, Span, has_older, records};
+use super::{AT_ONCE, PAGE, Span, has_older, pages, question, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,6 +32,17 @@ pub struct BuildRow {
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+}
+
+/// A page of builds.
+#[derive(Debug)]
+pub struct BuildPage {
+    /// The builds, the newest first.
+    pub rows: Vec<BuildRow>,
+    /// Whether a page with older ones comes after this.
+    pub has_older: bool,
+    /// How many pages there are.
+    pub pages: u32,
 }
 
 /// A build with its tasks, and what it has to show.
@@ -128,18 +139,21 @@ pub async fn list(
     rows(store, records(store.list(oldest).await?), providers).await
 }
 
-/// Lists a page of builds, the newest first, and whether older ones come after it; pages are numbered from 0.
+/// Lists a page of builds, the newest first; pages are numbered from 0.
 pub async fn page(
     store: &Store,
     filter: &BuildFilter,
     number: u32,
     providers: &[String],
-) -> Result<(Vec<BuildRow>, bool), ReadError> {
+) -> Result<BuildPage, ReadError> {
     let newest = filter.query().order_by("created_at").descending();
     let builds = store.list(newest.page(number, PAGE)).await?;
     let all = store.count::<Build>(filter.query()).await?;
-    let rows = rows(store, records(builds), providers).await?;
-    Ok((rows, has_older(number, all)))
+    Ok(BuildPage {
+        rows: rows(store, records(builds), providers).await?,
+        has_older: has_older(number, all),
+        pages: pages(all),
+    })
 }
 
 /// Reads the builds of `ideas` by idea, the oldest first.
@@ -201,10 +215,10 @@ async fn task_counts(
     Ok(counts)
 }
 
-/// Loads what belongs to a build; `providers` are those who build.
+/// Loads what belongs to a build; `providers` are those who build. Questions that are open no more are none.
 pub async fn show(
     store: &Store,
-    build: Build,
+    mut build: Build,
     providers: &[String],
 ) -> Result<BuildView, ReadError> {
     let calls = Query::new().equal("build", build.id.to_string());
@@ -218,15 +232,19 @@ pub async fn show(
         Box::pin(standing(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
     )?;
+    let requirements = trace.all();
+    let mut tasks = trace.into_tasks();
+    let asked = tasks.iter_mut().map(|task| &mut task.question);
+    question::forget_closed(store, asked.chain([&mut build.question]).collect()).await?;
     Ok(BuildView {
         wish: wish.map(|wish| wish.record),
         timeline,
         spending,
-        requirements: trace.all(),
+        requirements,
         owns,
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
-        tasks: trace.into_tasks(),
+        tasks,
     })
 }
 

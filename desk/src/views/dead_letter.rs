@@ -62,6 +62,12 @@ pub async fn list(store: &Store, limit: u32) -> Result<Vec<DeadLetterRow>, ReadE
     Ok(rows.into_iter().map(DeadLetterRow::from).collect())
 }
 
+/// Lists what happened to one entity and could not be handled, the newest first.
+pub async fn about(store: &Store, subject: Subject) -> Result<Vec<DeadLetterRow>, ReadError> {
+    let rows = DeadLetters::new(store.clone()).about(subject).await?;
+    Ok(rows.into_iter().map(DeadLetterRow::from).collect())
+}
+
 /// Loads a dead letter with its event; `None` when none is called so.
 pub async fn show(
     store: &Store,

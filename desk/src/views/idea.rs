@@ -1,5 +1,6 @@
 //! Ideas as people see them.
 
+pub mod abandonment;
 pub mod board;
 pub mod relations;
 
@@ -12,7 +13,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
-use ropewalk_schemas::{QuestionId, SessionId, Slug};
+use ropewalk_schemas::{QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +21,8 @@ use serde::Serialize;
 use super::build;
 use super::{AT_ONCE, Span, records};
 use crate::ideas::standing;
+use crate::views::dead_letter::{self, DeadLetterRow};
+use abandonment::AbandonmentView;
 use relations::IdeaRelation;
 
 /// An idea in the list.
@@ -65,6 +68,11 @@ pub struct IdeaView {
     pub waits_for: Vec<QuestionId>,
     /// How it stands to other ideas.
     pub relations: Vec<IdeaRelation>,
+    /// Who gave it up and why, while the timeline still has it; nothing where nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<AbandonmentView>,
+    /// What happened to it and could not be handled, the newest first.
+    pub unhandled: Vec<DeadLetterRow>,
 }
 
 /// Lists messages without what the model was told before it answered: that is for the model alone.
@@ -149,7 +157,13 @@ pub async fn show(
     let session = store.get::<Session>(&idea.session.to_string()).await?;
     let waits_for = waits_for(&idea, &blocking_questions(store).await?);
     let builds = records(store.list::<Build>(of_idea()).await?);
+    let abandoned = match idea.state {
+        IdeaState::Abandoned => abandonment::of(store, &idea.slug).await?,
+        _ => None,
+    };
     Ok(Some(IdeaView {
+        abandoned,
+        unhandled: dead_letter::about(store, Subject::idea(&idea.slug)).await?,
         folder: folder(&idea),
         conversation: session.map(|session| session.record),
         messages: said(store, of_session).await?,

@@ -6,7 +6,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::records;
+use super::{question, records};
 
 /// A task with its attempts and their evidence.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -20,8 +20,9 @@ pub struct TaskView {
     pub evidence: Vec<Evidence>,
 }
 
-/// Loads what belongs to a task.
-pub async fn show(store: &Store, task: Task) -> Result<TaskView, ReadError> {
+/// Loads what belongs to a task; a question about it that is open no more is none.
+pub async fn show(store: &Store, mut task: Task) -> Result<TaskView, ReadError> {
+    question::forget_closed(store, vec![&mut task.question]).await?;
     let of_task = || {
         Query::new()
             .equal("build", task.build.to_string())

@@ -119,7 +119,7 @@ pub(super) async fn show(
         columns: columns.into(),
         abandoned,
         ideas: board.ideas,
-        pager: wanted.pager("/", board.has_older),
+        pager: wanted.pager("/", board.has_older).ending_at(board.pages),
     })
 }
 
@@ -133,6 +133,7 @@ fn card(card: BoardCard) -> Card {
         idea: row,
         specification,
         build,
+        is_unhandled,
     } = card;
     let (spec, built) = (specification.as_ref(), build.as_ref());
     let idea = format!("/ideas/{}", row.slug);
@@ -161,7 +162,10 @@ fn card(card: BoardCard) -> Card {
         }
     };
     let is_yours = row.waits_for_answer || word == "generated";
-    let (waits, href) = if row.waits_for_answer {
+    let (waits, href) = if is_unhandled && row.state != IdeaState::Abandoned {
+        let waits = "something could not be handled; its page says what".to_owned();
+        (waits, format!("/ideas/{}", row.slug))
+    } else if row.waits_for_answer {
         let href = format!("/questions?idea={}", row.slug);
         ("waits for your answer".to_owned(), href)
     } else {

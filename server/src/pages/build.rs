@@ -106,6 +106,12 @@ impl BuildPage {
         self.view.build.completed_at.is_none() && illegal::rank(&self.view.build).is_ok()
     }
 
+    /// Returns whether it is paused once what runs has ended.
+    fn is_about_to_pause(&self) -> bool {
+        let build = &self.view.build;
+        build.pause_requested && build.state == BuildState::Running
+    }
+
     /// Returns whether it can be landed.
     fn can_land(&self) -> bool {
         builds::landing::admits(&self.view.build).is_ok()
@@ -162,16 +168,16 @@ pub(super) async fn list(
         ..BuildFilter::default()
     };
     let (store, providers) = (&shared.services.store, &shared.builds_with);
-    let (rows, has_older) = build::page(store, &filter, wanted.number(), providers).await?;
+    let found = build::page(store, &filter, wanted.number(), providers).await?;
     let path = state.map_or_else(
         || "/builds".to_owned(),
         |state| format!("/builds?state={state}"),
     );
     page(&List {
         frame,
-        rows,
+        pager: wanted.pager(&path, found.has_older).ending_at(found.pages),
+        rows: found.rows,
         state,
-        pager: wanted.pager(&path, has_older),
     })
 }
 
@@ -209,11 +215,13 @@ pub(super) async fn show(
         timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),
         before,
-        pager: wanted.pager_of(
-            &format!("/builds/{id}"),
-            view.tasks.len() > before.saturating_add(ROWS),
-            ["tasks before", "further tasks"],
-        ),
+        pager: wanted
+            .pager_of(
+                &format!("/builds/{id}"),
+                view.tasks.len() > before.saturating_add(ROWS),
+                ["tasks before", "further tasks"],
+            )
+            .ending_at(u32::try_from(view.tasks.len().div_ceil(ROWS)).unwrap_or(u32::MAX)),
         frame,
         view,
     })

@@ -61,8 +61,6 @@ pub(super) async fn discard(
     Asker(person): Asker,
 ) -> Result<Response, Problem> {
     dead_letters::discard(&shared.services.store, &named(&parts)?, &person).await?;
-    // What came after it on the same entity may go on.
-    shared.services.bus.poke();
     Ok(go("/running"))
 }
 

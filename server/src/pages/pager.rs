@@ -31,6 +31,8 @@ impl PageQuery {
         let [before, after] = words;
         Pager {
             link: format!("{path}{}page=", if path.contains('?') { '&' } else { '?' }),
+            shown,
+            beyond: None,
             before: (shown > 1).then(|| (shown - 1, before)),
             after: has_next.then(|| (shown.saturating_add(1), after)),
         }
@@ -45,6 +47,23 @@ pub(super) struct Pager {
     pub(super) before: Option<(u32, &'static str)>,
     /// The same of the page after.
     pub(super) after: Option<(u32, &'static str)>,
+    /// The number of the last page, where the one that is shown lies beyond it.
+    pub(super) beyond: Option<u32>,
+    /// The number of the page that is shown.
+    shown: u32,
+}
+
+impl Pager {
+    /// Returns this for a list of so many pages; one without entries has a page too.
+    pub(super) fn ending_at(self, pages: u32) -> Self {
+        let last = pages.max(1);
+        let beyond = (self.shown > last).then_some(last);
+        Self {
+            before: self.before.filter(|_| beyond.is_none()),
+            beyond,
+            ..self
+        }
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +83,16 @@ mod tests {
             let pager = PageQuery { page }.pager("/", has_older);
             let [before, after] = [pager.before, pager.after].map(|beside| beside.map(|at| at.0));
             assert_eq!((before, after), expected, "{page:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_beyond_the_last_leads_to_that_alone() {
+        for (page, pages, beyond) in [(1, 0, None), (2, 2, None), (3, 2, Some(2)), (2, 0, Some(1))]
+        {
+            let pager = PageQuery::at(Some(page)).pager("/", false).ending_at(pages);
+            assert_eq!(pager.beyond, beyond, "{page} of {pages}");
+            assert_eq!(pager.before.is_some(), page > 1 && beyond.is_none());
         }
     }
 }

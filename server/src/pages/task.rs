@@ -62,9 +62,9 @@ pub(super) async fn show(
     let store = &shared.services.store;
     let found = store.get::<Task>(&task_key(build.id, &name)).await?;
     let found = found.ok_or_else(|| unknown(&task))?.into_inner();
-    // What a provider that is away means for it stands on the page of its build.
-    let why = why::task(&build, None, &found);
     let view = task::show(store, found).await?;
+    // What a provider that is away means for it stands on the page of its build.
+    let why = why::task(&build, None, &view.task);
     page(&TaskPage {
         frame,
         build,

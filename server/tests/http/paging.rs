@@ -141,3 +141,42 @@ async fn a_long_build_lists_its_tasks_page_by_page_and_draws_all_of_them() {
     assert_eq!(beyond.status, 200);
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_beyond_the_last_says_so_and_one_that_is_no_number_in_one_line() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Pending).await;
+    ideas(&house).await;
+    let browser = Browser::new(&house).await;
+    for (path, last) in [
+        ("/builds".to_owned(), 1),
+        ("/".to_owned(), 3),
+        (format!("/builds/{build}"), 1),
+    ] {
+        let page = browser.read(&format!("{path}?page=99")).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        let link = format!("This page is beyond the last. <a href=\"{path}?page={last}\">");
+        assert!(page.text.contains(&link), "{path}: {}", page.text);
+        assert!(!page.text.contains("Nothing was built yet"), "{path}");
+        let page = browser.read(&format!("{path}?page={last}")).await;
+        assert!(!page.text.contains("beyond the last"), "{path}");
+    }
+    for (path, name) in [
+        ("/builds?page=abc", "page"),
+        ("/builds?page=-1", "page"),
+        ("/events?before=abc", "before"),
+    ] {
+        let refused = browser.read(path).await;
+        assert_eq!(refused.status, 400, "{path}");
+        let told = format!("`{name}` is not a number that it can be");
+        assert!(refused.text.contains(&told), "{path}: {}", refused.text);
+        assert!(!refused.text.contains("deserialize"), "{path}");
+    }
+    let older = browser.read("/events?before=0").await.text;
+    assert!(
+        older.contains("Nothing older") && !older.contains("Begin with"),
+        "{older}"
+    );
+    house.stop().await;
+}

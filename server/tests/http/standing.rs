@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ropewalk_schemas::agent::{AgentState, Component};
-use ropewalk_schemas::build::Predecessor;
+use ropewalk_schemas::build::{BuildState, Predecessor};
 use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, CommitId, ComponentName, RepoPath, Slug, TaskId};
@@ -271,5 +272,111 @@ async fn an_idea_says_how_it_stands_to_others_until_they_are_merged() {
     for idea in ["walks", "runs", "swims"] {
         assert_eq!(related(idea).await, json!([]), "{idea}");
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_offered_for_an_answer_only_while_it_is_open() {
+    let house = House::new().await;
+    let (_, question) = house.specified().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Blocked).await;
+    let (store, task) = (
+        &house.services.store,
+        task_key(build, &TaskId::parse("T-1").unwrap()),
+    );
+    let found = store.get::<Task>(&task).await.unwrap().unwrap();
+    let asked = Task {
+        question: Some(question),
+        ..found.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&found, &asked);
+    store.commit(changes).await.unwrap();
+    house
+        .change(build, |build| build.question = Some(question))
+        .await;
+    let browser = Browser::new(&house).await;
+    let path = format!("/builds/{build}");
+    let link = format!("href=\"/questions/{question}\"");
+    let offered = async || {
+        let (whole, one) = (
+            browser.read(&path).await.text,
+            browser.read(&format!("{path}/tasks/T-1")).await.text,
+        );
+        [whole.matches(&link).count(), one.matches(&link).count()]
+    };
+    assert_eq!(offered().await, [2, 1]);
+    let found = store.get::<Question>(&question.to_string()).await.unwrap();
+    let found = found.unwrap();
+    let closed = Question {
+        state: QuestionState::Superseded,
+        ..found.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&found, &closed);
+    store.commit(changes).await.unwrap();
+    assert_eq!(offered().await, [0, 0]);
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(shown["tasks"][0]["question"], json!(null));
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_is_paused_is_not_about_to_be_and_has_come_to_nothing_yet() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let browser = Browser::new(&house).await;
+    let now = house.services.clock.now();
+    let quote = || {
+        let quote = json!({ "tokens_low": 0, "tokens_high": 9, "basis": "guessed" });
+        serde_json::from_value(quote).unwrap()
+    };
+    for (state, ended, pauses, told) in [
+        (BuildState::Running, None, true, "<dt>so far</dt>"),
+        (BuildState::Paused, None, false, "<dt>so far</dt>"),
+        (BuildState::Failed, Some(now), false, "<dt>came to</dt>"),
+    ] {
+        house
+            .change(build, |build| {
+                build.pause_requested = true;
+                build.state = state;
+                build.completed_at = ended;
+                build.quote = Some(quote());
+            })
+            .await;
+        let page = browser.read(&format!("/builds/{build}")).await.text;
+        let said = page.contains("pauses once running tasks have ended");
+        assert_eq!(said, pauses, "{state}: {page}");
+        assert!(page.contains(told), "{state}: {page}");
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idea_that_is_abandoned_says_by_whom_and_why() {
+    let house = House::new().await;
+    house.specified().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let before = browser.read("/ideas/walks").await.text;
+    assert!(!before.contains("abandoned it"), "{before}");
+    let fields = [("reason", "too <i>dear</i>")];
+    let sent = browser
+        .send("/ideas/walks/abandon", &fields, Some(&proof))
+        .await;
+    assert_eq!(sent.status, 303, "{}", sent.text);
+    let page = browser.read("/ideas/walks").await.text;
+    assert!(page.contains("ada abandoned it <time"), "{page}");
+    assert!(
+        page.contains("</time>: too &#60;i&#62;dear&#60;/i&#62;"),
+        "{page}"
+    );
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    let abandoned = &shown["abandoned"];
+    assert_eq!(
+        (&abandoned["by"], &abandoned["reason"]),
+        (&json!("ada"), &json!("too <i>dear</i>"))
+    );
     house.stop().await;
 }

@@ -6,6 +6,7 @@ use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Outcome, Subscription};
 use serde_json::json;
 
+use crate::browser::Browser;
 use crate::house::{ADA, BOB, House, answered};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,5 +129,37 @@ async fn a_dead_letter_that_is_given_up_is_listed_no_more() {
         let none = answered(house.ask("POST", path, ADA)).await;
         assert_eq!(none.status, 404, "{path}: {}", none.text);
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_handled_is_told_where_people_look() {
+    let house = House::new().await;
+    let key = dead_letter(&house).await;
+    let browser = Browser::new(&house).await;
+    let board = browser.read("/").await.text;
+    assert!(board.contains("something could not be handled"), "{board}");
+    assert!(!board.contains("goes on when you say more"), "{board}");
+    let link = format!("href=\"/dead-letters/{key}\"");
+    let idea = browser.read("/ideas/walks").await.text;
+    assert!(
+        idea.contains(&link) && idea.contains("no such file"),
+        "{idea}"
+    );
+    let running = browser.read("/running").await.text;
+    assert!(
+        running.contains(&link) && !running.contains("Nothing is wrong"),
+        "{running}"
+    );
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    assert_eq!(shown["unhandled"][0]["id"], json!(key));
+    let replay = format!("/dead-letters/{key}/replay");
+    let proof = browser.proof().await;
+    let replayed = browser.send(&replay, &[], Some(&proof)).await;
+    assert_eq!(replayed.status, 303, "{}", replayed.text);
+    let idea = browser.read("/ideas/walks").await.text;
+    assert!(!idea.contains(&link), "{idea}");
+    let running = browser.read("/running").await.text;
+    assert!(running.contains("Nothing is wrong"), "{running}");
     house.stop().await;
 }

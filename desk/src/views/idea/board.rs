@@ -3,16 +3,20 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_schemas::{Slug, Subject};
 use ropewalk_store::{Query, ReadError, Record, Store};
 
 use super::IdeaRow;
 use crate::views::build::{self, BuildRow};
-use crate::views::{PAGE, has_older, records};
+use crate::views::dead_letter;
+use crate::views::{PAGE, has_older, pages, records};
+
+/// How many of the newest dead letters the cards tell of.
+const LETTERS: u32 = 500;
 
 /// A page of the board.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub struct BoardView {
     pub ideas: u64,
     /// Whether a page with older ones comes after this.
     pub has_older: bool,
+    /// How many pages there are.
+    pub pages: u32,
 }
 
 /// An idea with the newest of what was written and built of it.
@@ -34,6 +40,8 @@ pub struct BoardCard {
     pub specification: Option<Specification>,
     /// Its newest build.
     pub build: Option<BuildRow>,
+    /// Whether something that happened to it could not be handled.
+    pub is_unhandled: bool,
 }
 
 /// Loads a page of the board; pages are numbered from 0, and `providers` are those who build. The first page has the
@@ -68,6 +76,7 @@ pub async fn show(
         cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,
         has_older: has_older(number, all),
+        pages: pages(all),
     })
 }
 
@@ -112,15 +121,21 @@ async fn cards(
         .map(|specification| (specification.idea.clone(), specification))
         .collect();
     let last = built.values().filter_map(|builds| builds.last().cloned());
-    let (rows, ideas) = futures::try_join!(
+    let (rows, ideas, letters) = futures::try_join!(
         build::rows(store, last.collect(), providers),
         super::rows(store, ideas, &built),
+        dead_letter::list(store, LETTERS),
     )?;
     let mut builds: BTreeMap<Slug, BuildRow> = rows
         .into_iter()
         .map(|row| (row.build.idea.clone(), row))
         .collect();
+    let unhandled: BTreeSet<&str> = letters
+        .iter()
+        .map(|letter| letter.subject.as_str())
+        .collect();
     let cards = ideas.into_iter().map(|idea| BoardCard {
+        is_unhandled: unhandled.contains(Subject::idea(&idea.slug).as_str()),
         specification: specifications.remove(&idea.slug),
         build: builds.remove(&idea.slug),
         idea,
