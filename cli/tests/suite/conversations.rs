@@ -1,5 +1,6 @@
 //! `idea new` and `idea chat`: what is said is stored and answered, here or beside a running `up`.
 
+mod beside;
 mod terminal;
 
 use std::process::{Command as Process, Stdio};

@@ -1,17 +1,22 @@
 //! Verb `idea chat`: a conversation about an idea, streamed, with what it has come to.
 
+mod hearing;
+
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use clap::Args;
 use ropewalk_bus::LiveEvents;
 use ropewalk_desk::ideas::{self, ChatError, is_abandoned};
+use ropewalk_schemas::amount::counted;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::Query;
 use serde::Serialize;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::io::{BufReader, Stdin};
+
+use hearing::{Listener, TERMINAL_LINE, Utterance};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -22,10 +27,9 @@ use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, is_coloured};
 /// Who answers.
 const ROLE: &str = "ideation";
 
-/// What follows a line so soon was pasted with it.
-const BREATH: Duration = Duration::from_millis(50);
-/// What some terminals put around a block that is pasted.
-const PASTED: [&str; 2] = ["\u{1b}[200~", "\u{1b}[201~"];
+/// So many lines that were not kept are shown, and so many letters of each.
+const LINES_SHOWN: usize = 3;
+const LETTERS_SHOWN: usize = 80;
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -58,32 +62,50 @@ impl Chat {
 async fn talk(app: &App, reach: &Reach, slug: &Slug) -> Result<(), CliError> {
     reach.require(ROLE).await?;
     let mut conversation = Conversation::open(app, reach, slug).await?;
+    let terminal = conversation.terminal;
+    let mut listener = Listener::new(BufReader::new(tokio::io::stdin()), terminal);
+    let talked = converse(&mut conversation, &mut listener).await;
+    if talked.is_err() && !terminal {
+        // Whoever wrote them into a pipe sees nothing of how far it came.
+        let left = listener.left().await;
+        unkept(&left).map_or(Ok(()), |told| app.output.note(&told))?;
+    }
+    talked
+}
+
+/// Takes what is said until nothing more comes, and shows the replies.
+async fn converse(
+    conversation: &mut Conversation<'_>,
+    listener: &mut Listener<BufReader<Stdin>>,
+) -> Result<(), CliError> {
     conversation.begin().await?;
+    let (reach, output) = (conversation.reach, conversation.output);
     let terminal = conversation.terminal;
     let mut unanswered = Vec::new();
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {
         if terminal {
-            app.output.prompt("\nyou> ");
+            output.prompt("\nyou> ");
         }
-        let line = tokio::select! {
-            line = said(&mut lines, terminal) => line,
+        let heard = tokio::select! {
+            heard = listener.next() => heard,
             () = reach.stopped() => return Err(CliError::Cancelled),
         };
-        match line {
-            Ok(Some(line)) if line.trim().is_empty() => {}
-            Ok(Some(line)) => match conversation.say(&line).await {
+        match heard {
+            Ok(Utterance::Message(text)) if text.trim().is_empty() => {}
+            Ok(Utterance::Message(text)) => match conversation.say(&text).await {
                 // What comes after it is said all the same, or it would be lost.
                 Err(error) if error.report().code == UNHANDLED => {
                     if terminal {
-                        app.output.note(&error.to_string())?;
+                        output.note(&error.to_string())?;
                     } else {
                         unanswered.push(error);
                     }
                 }
                 said => said?,
             },
-            Ok(None) => return ended(unanswered),
+            Ok(Utterance::Order(word)) => output.note(&helped(&word, &conversation.idea))?,
+            Ok(Utterance::Cut) => output.note(&cut(&conversation.idea))?,
+            Ok(Utterance::End) => return ended(unanswered),
             Err(error) => {
                 let text = (
                     format!("cannot read what you say: {error}"),
@@ -95,30 +117,33 @@ async fn talk(app: &App, reach: &Reach, slug: &Slug) -> Result<(), CliError> {
     }
 }
 
-/// Waits for what a person says next: a line, or at a terminal all that comes in the same breath, since a pasted block is
-/// one message.
-async fn said(
-    lines: &mut Lines<BufReader<Stdin>>,
-    terminal: bool,
-) -> std::io::Result<Option<String>> {
-    let Some(mut text) = lines.next_line().await? else {
-        return Ok(None);
+/// Says what else can be done, to whoever gives an order that there is not.
+fn helped(word: &str, idea: &Slug) -> String {
+    format!(
+        "`{word}` was not said: all that you write is a message, and Ctrl-C ends the chat. `ropewalk idea show {idea}` shows \
+         what the idea has come to, `ropewalk idea done {idea}` says that it is clear. Write `/{word}` to say it as it is."
+    )
+}
+
+/// Says that the terminal has cut a line.
+fn cut(idea: &Slug) -> String {
+    format!(
+        "nothing was said: the terminal has cut a line at {TERMINAL_LINE} bytes. Break it into shorter lines and paste them \
+         together, or write it to a file: `ropewalk idea attach {idea} FILE`"
+    )
+}
+
+/// Says which lines were not kept, if any.
+fn unkept(left: &[String]) -> Option<String> {
+    let shown = left.iter().take(LINES_SHOWN);
+    let shown: Vec<String> = shown
+        .map(|line| format!("`{}`", clip::line(line, LETTERS_SHOWN)))
+        .collect();
+    let more = match left.len().saturating_sub(LINES_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {}", counted(more, "more line")),
     };
-    if !terminal {
-        return Ok(Some(text));
-    }
-    let [begin, end] = PASTED;
-    loop {
-        // Between the marks there is nothing to guess.
-        let is_open = text.contains(begin) && !text.contains(end);
-        let breath = if is_open { Duration::MAX } else { BREATH };
-        let next = tokio::time::timeout(breath, lines.next_line()).await;
-        let Ok(Some(line)) = next.unwrap_or(Ok(None)) else {
-            return Ok(Some(text.replace(begin, "").replace(end, "")));
-        };
-        text.push('\n');
-        text.push_str(&line);
-    }
+    (!left.is_empty()).then(|| format!("not kept: {}{more}", shown.join(", ")))
 }
 
 /// Ends the conversation about `slug`, and shows what is said last.

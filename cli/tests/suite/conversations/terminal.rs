@@ -206,3 +206,21 @@ fn an_interrupt_ends_the_turn_and_a_second_one_the_chat() {
     assert_eq!(said(&world, "person"), [OPENING, "one", "two"]);
     assert_eq!(said(&world, "agent").len(), 3, "nothing was lost");
 }
+
+#[test]
+fn a_line_that_the_terminal_cuts_and_a_word_for_a_program_are_not_said() {
+    let world = begun();
+    let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
+    terminal.shows("you> ", 1);
+    terminal.types(&format!("{}END\n", "x".repeat(5000)));
+    terminal.shows("cut a line at 4095 bytes", 1);
+    terminal.shows("you> ", 2);
+    terminal.types("/help\n");
+    terminal.shows("`/help` was not said", 1);
+    terminal.shows("you> ", 3);
+    terminal.types("//help\n");
+    terminal.shows("you> ", 4);
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+    assert_eq!(said(&world, "person"), [OPENING, "/help"]);
+}
