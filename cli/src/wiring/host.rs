@@ -244,7 +244,7 @@ async fn begin(
 
 /// Makes the registry of the parts of this process.
 fn registry(project: &Project, clock: &Clock, process: Option<u32>) -> Registry {
-    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
+    let registry = Registry::new(clock.clone(), &processes::shown(std::process::id()))
         .counting(processes::suspects(project.state(), process));
     match process {
         Some(number) => registry.numbered(number),

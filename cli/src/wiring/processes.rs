@@ -16,6 +16,9 @@ use crate::error::CliError;
 /// The most processes on one state directory.
 const MOST: u32 = 64;
 
+/// What the names begin with under which processes are shown.
+const SHOWN: &str = "ropewalk-";
+
 /// The number of this process among those that run: the lowest free one, held to its end.
 ///
 /// Whoever is given a number knows that the process that had it before is gone, and sets right what that one left.
@@ -108,6 +111,19 @@ pub(super) fn any(state: &Path) -> Result<bool, CliError> {
         }
     }
     Ok(false)
+}
+
+/// Returns how a process of this machine is named where its agents are shown.
+pub(super) fn shown(id: u32) -> String {
+    format!("{SHOWN}{id}")
+}
+
+/// Returns whether the process of this machine that is `shown` so is there.
+pub(super) fn lives(shown: &str) -> bool {
+    let id = shown.strip_prefix(SHOWN).and_then(|id| id.parse().ok());
+    let found = id.map(|id| nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), None));
+    // Of another user it cannot be asked, but is there.
+    matches!(found, Some(Ok(()) | Err(nix::errno::Errno::EPERM)))
 }
 
 fn directory(state: &Path) -> PathBuf {

@@ -1,5 +1,7 @@
 //! Reaches agents: runs them in this process, or goes beside the process that does.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 use ropewalk_bus::{LiveEvents, LiveRelay};
 use ropewalk_desk::people::Person;
@@ -10,11 +12,68 @@ use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject};
 use ropewalk_store::{EventFilter, Query, Store};
 
 use super::desk::{LOOK, SOURCE, awake};
-use super::{Crew, Desk, Host};
+use super::{Crew, Desk, Host, processes};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
 use crate::interrupts::{Interrupts, Turn};
+
+/// What runs on a state in other processes.
+struct Running {
+    /// The roles that showed a sign of life.
+    roles: BTreeSet<String>,
+    /// Whether several processes share them.
+    shared: bool,
+}
+
+impl Running {
+    async fn look(desk: &Desk) -> Result<Self, CliError> {
+        let since = desk.clock.now() - SILENCE;
+        let shared = processes::any(desk.project.state())?;
+        let rows = desk.store.list::<Component>(Query::new()).await?;
+        let shows_life = |row: &Component| !row.stopped && row.last_seen >= since;
+        // The only process on a state is one of this machine; those that share it may be elsewhere.
+        let is_there = |row: &Component| shared || processes::lives(&row.process);
+        let rows = rows.into_iter().map(|row| row.record);
+        let rows = rows.filter(|row| shows_life(row) && is_there(row));
+        Ok(Self {
+            roles: rows.map(|row| row.role).collect(),
+            shared,
+        })
+    }
+
+    fn has(&self, role: &str) -> bool {
+        self.roles.contains(role)
+    }
+
+    /// Returns whether all roles are known: a process names its own ones in one commit, but another may come to share.
+    fn is_known(&self) -> bool {
+        !self.shared && !self.roles.is_empty()
+    }
+
+    /// Says that nobody runs the agent `role`, and who is in the way of that.
+    fn lacks(&self, role: &str) -> CliError {
+        if self.shared {
+            let message = format!("no process that shares this state runs the agent `{role}`");
+            let next = format!("start `ropewalk agent {role}`");
+            return CliError::refused(RUNNING, (message, next));
+        }
+        // Each runs the one and not the other.
+        let holder = if self.has("ideation") {
+            "`ropewalk idea chat`, which"
+        } else if self.has("specification") {
+            "`ropewalk spec generate`, which"
+        } else {
+            "the process, which"
+        };
+        let message = format!("{holder} runs on this state, does not run the agent `{role}`");
+        CliError::refused(RUNNING, (message, TAKE_TURNS))
+    }
+}
+
+/// What is done about another verb that runs agents.
+const TAKE_TURNS: &str =
+    "end that one first, then try again; beside `ropewalk up` several verbs run at the same time";
 
 /// A component that was not seen for so long does not run.
 const SILENCE: TimeDelta = TimeDelta::seconds(60);
@@ -132,33 +191,22 @@ impl Reach {
         }
     }
 
-    /// Refuses to wait for an agent that nobody runs; that of a process which begins just now is waited for.
+    /// Refuses to wait for an agent that nobody runs; a process which begins just now is waited for until it has named
+    /// its agents.
     pub async fn require(&self, role: &str) -> Result<(), CliError> {
         let Self::Beside(desk, _) = self else {
             return Ok(());
         };
         let patience = desk.clock.now() + BEGINNING;
-        while desk.clock.now() < patience {
-            if Self::is_run(desk, role).await? {
-                return Ok(());
+        let mut running = Running::look(desk).await?;
+        while !running.has(role) {
+            if running.is_known() || desk.clock.now() >= patience {
+                return Err(running.lacks(role));
             }
             self.pause().await?;
+            running = Running::look(desk).await?;
         }
-        let text = (
-            format!("the process that runs on this state does not run the agent `{role}`"),
-            "stop it, or run `ropewalk up` instead",
-        );
-        Err(CliError::refused(RUNNING, text))
-    }
-
-    async fn is_run(desk: &Desk, role: &str) -> Result<bool, CliError> {
-        let since = desk.clock.now() - SILENCE;
-        let rows = desk
-            .store
-            .list::<Component>(Query::new().equal("role", role))
-            .await?;
-        let mut rows = rows.iter();
-        Ok(rows.any(|row| !row.stopped && row.last_seen >= since))
+        Ok(())
     }
 
     /// Returns the position of the newest event of a type about `subject`, 1 when there is none.

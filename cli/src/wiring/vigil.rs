@@ -66,7 +66,10 @@ impl Vigil {
     /// Looks once, and returns what is new; an error when it is in vain to wait on. `outcome` says what has not happened.
     pub async fn look(&mut self, reach: &Reach, outcome: &str) -> Result<Option<String>, CliError> {
         let now = reach.clock().now();
-        self.look_who_runs(reach, now, outcome)?;
+        let left = self.look_who_runs(reach, now, outcome)?;
+        if left.is_some() {
+            return Ok(left);
+        }
         let rows = reach.store().deliveries(&self.filter).await?;
         let standing = rows.into_iter().find_map(|row| standing(row, now));
         let stopped = halt::standing(reach.store()).await?;
@@ -103,19 +106,26 @@ impl Vigil {
         }
     }
 
-    /// Refuses to wait on where the process that ran the agents has ended, and no other has come.
+    /// Refuses to wait on where the process that ran the agents has ended, and no other has come; says so at first.
     fn look_who_runs(
         &mut self,
         reach: &Reach,
         now: DateTime<Utc>,
         outcome: &str,
-    ) -> Result<(), CliError> {
+    ) -> Result<Option<String>, CliError> {
         if !reach.is_left()? {
             self.left = None;
-            return Ok(());
+            return Ok(None);
         }
-        if now - *self.left.get_or_insert(now) < PATIENCE {
-            return Ok(());
+        let Some(since) = self.left else {
+            self.left = Some(now);
+            let seconds = PATIENCE.num_seconds();
+            return Ok(Some(format!(
+                "the process that ran the agents has ended; waiting {seconds} s for another"
+            )));
+        };
+        if now - since < PATIENCE {
+            return Ok(None);
         }
         let text = format!(
             "{outcome} yet: the process that ran the agents has ended; it is kept, and `ropewalk up` goes on with it"

@@ -1,4 +1,4 @@
-//! A conversation over pipes that is stopped.
+//! A conversation that is stopped, that is in the way of another verb, or whose agents go away.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStderr, Command as Process, Stdio};
@@ -65,4 +65,36 @@ fn lines_that_a_stopped_conversation_did_not_keep_are_named() {
     let expected = "not kept: `first`, `second`, `third` and 2 more lines";
     assert!(said.contains(expected), "{said}");
     assert_eq!(super::messages(&world, "walks", "person"), 1);
+}
+
+#[test]
+fn a_verb_whose_agent_a_conversation_lacks_is_refused_by_name() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let mut chat = Chat::start(&world);
+    // Its agents are known by then.
+    chat.says("[exploring");
+    let said = world.refused("spec generate walks", 1);
+    assert!(said.contains("`ropewalk idea chat`"), "{said}");
+    assert!(said.contains("`specification`"), "{said}");
+    assert!(!said.contains("run `ropewalk up` instead"), "{said}");
+    chat.writes("and hills\n");
+    chat.says("[exploring");
+    let (code, said) = chat.interrupted();
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn whoever_talks_to_agents_that_go_away_is_told_at_once() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let up = world.up();
+    let mut chat = Chat::start(&world);
+    chat.says("[exploring");
+    assert_eq!(up.stop(Signal::SIGKILL), None);
+    chat.writes("and hills\n");
+    chat.says("the process that ran the agents has ended; waiting 15 s for another");
+    let (code, said) = chat.interrupted();
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(super::messages(&world, "walks", "person"), 2, "it is kept");
 }
