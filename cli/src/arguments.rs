@@ -169,6 +169,23 @@ fn read(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 
+/// What is said of a number that is none, and how that is put plainly.
+const NUMBERS: [(&str, &str); 4] = [
+    (
+        "number too large to fit in target type",
+        "no number here is so large",
+    ),
+    (
+        "number too small to fit in target type",
+        "no number here is so small",
+    ),
+    ("invalid digit found in string", "it is no whole number"),
+    (
+        "cannot parse integer from empty string",
+        "a number is missing",
+    ),
+];
+
 /// Says in one line what clap says in several.
 fn one_line(error: &clap::Error, arguments: &[OsString]) -> Words {
     let rendered = error.render().to_string();
@@ -178,7 +195,12 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> Words {
         .map(str::trim)
         .collect();
     let what = what.join(" ");
-    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    let mut what = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
+    for (said, plain) in NUMBERS {
+        if let Some(before) = what.strip_suffix(said) {
+            what = format!("{before}{plain}");
+        }
+    }
     let tip = rendered
         .lines()
         .find_map(|line| line.trim().strip_prefix("tip: "));
@@ -238,6 +260,11 @@ mod tests {
             ("ropewalk spec show", "<ID>"),
             ("ropewalk agent", "see `ropewalk agent --help`"),
             ("ropewalk agent builder", "similar"),
+            (
+                "ropewalk event replay build --from 99999999999999999999",
+                "'--from <FROM>': no number here is so large; see",
+            ),
+            ("ropewalk event list --limit x", "it is no whole number"),
             ("ropewalk idea show Not.A.Slug", "a-z 0-9"),
         ];
         for (line, expected) in cases {

@@ -14,6 +14,7 @@ use futures::stream;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::RequestPrint;
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
@@ -35,15 +36,24 @@ pub enum CassetteError {
         source: std::io::Error,
     },
     /// A line is no exchange.
-    #[error("line {line} of the cassette `{path}` is no exchange: {source}")]
+    #[error("line {line} of the cassette `{path}` is no exchange that `--record` wrote: {reason}")]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// Why.
-        source: serde_json::Error,
+        reason: String,
     },
+}
+
+/// Says why a line is no exchange; where it is no JSON at all, the parser's own words tell nobody anything.
+fn no_exchange(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Eof => "it ends too early".to_owned(),
+        Category::Syntax | Category::Io => "it is no JSON".to_owned(),
+        Category::Data => error.to_string(),
+    }
 }
 
 /// One request and all that came of it.
@@ -88,10 +98,10 @@ impl Cassette {
         })?;
         let lines = text.lines().enumerate();
         let exchanges = lines.map(|(index, line)| {
-            serde_json::from_str(line).map_err(|source| CassetteError::Line {
+            serde_json::from_str(line).map_err(|error| CassetteError::Line {
                 path: path.to_owned(),
                 line: index + 1,
-                source,
+                reason: no_exchange(&error),
             })
         });
         Ok(Self {

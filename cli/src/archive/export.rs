@@ -41,7 +41,10 @@ impl Export {
         let desk = app.desk().await?;
         desk.person()?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let file = |error| CliError::file(folder, &error);
+        let there = folder.metadata();
+        there.map_err(|error| CliError::file(folder, &error))?;
+        // The error itself names a temporary file.
+        let file = |error: std::io::Error| CliError::file(folder, &error.kind().into());
         // Private, since it holds what models and people said; moved to its place when it is whole.
         let partial = tempfile::NamedTempFile::new_in(folder).map_err(file)?;
         let written = write(app, &desk, partial.reopen().map_err(file)?).await;

@@ -178,6 +178,15 @@ fn a_script_that_is_missing_or_broken_is_named() {
 }
 
 #[test]
+fn a_file_that_no_recording_wrote_is_named_with_its_line() {
+    let world = World::scripted();
+    world.write_untrusted("../cassette", "nothing of the kind\n");
+    let said = world.refused("up --replay ../cassette", 1);
+    let expected = "cassette` is no exchange that `--record` wrote: it is no JSON";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn a_place_that_cannot_be_used_is_refused() {
     let world = World::scripted();
     world.write("../file", "a file");

@@ -75,6 +75,15 @@ fn states(world: &World) -> Vec<(String, String)> {
 }
 
 #[test]
+fn an_answer_that_is_missing_is_asked_for_with_all_that_would_be_one() {
+    let world = World::scripted();
+    let questions = asked(&world);
+    let said = world.refused(&format!("question answer {}", questions[0].id), 3);
+    let expected = "an answer is missing; add `go` (Yes, go on) or `wait` (No, wait)";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn all_with_defaults_answers_the_safe_ones_and_no_other() {
     let world = World::scripted();
     asked(&world);
@@ -120,7 +129,7 @@ fn an_answer_is_taken_once_and_names_who_was_first() {
     let questions = asked(&world);
     let id = questions[6].id;
     let wrong = world.refused(&format!("question answer {id} perhaps"), 1);
-    let choices = "`go` (Yes, go on), `wait` (No, wait)";
+    let choices = "`go` (Yes, go on) or `wait` (No, wait)";
     assert!(
         wrong.contains("decides nothing") && wrong.contains(choices),
         "{wrong}"

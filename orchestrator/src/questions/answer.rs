@@ -296,5 +296,8 @@ pub fn choices_told(question: &Question) -> String {
     if !question.consequential && (question.free_text || question.choices.is_empty()) {
         told.push("words of your own".to_owned());
     }
-    told.join(", ")
+    match told.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => told.join(", "),
+    }
 }

@@ -44,7 +44,10 @@ impl Replay {
         let desk = app.desk().await?;
         let (name, person) = (&self.subscriber, desk.person()?);
         let events = subscribers::replay(&desk.store, name, self.from, person).await?;
-        desk.poke_or_say(&app.output)?;
+        // Where there is none, nothing is recorded either.
+        if events > 0 {
+            desk.poke_or_say(&app.output)?;
+        }
         let done = Receipt {
             subscriber: self.subscriber,
             events,

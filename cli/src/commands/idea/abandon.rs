@@ -75,7 +75,7 @@ fn told(preview: &AbandonmentPreview) -> String {
         ""
     };
     format!(
-        "with {} end {} and {}{stays}",
+        "with `{}` end {} and {}{stays}",
         preview.idea,
         counted(preview.builds.len(), "build"),
         counted(preview.questions.len(), "open question"),

@@ -164,6 +164,8 @@ fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_let
     assert!(said.contains("has its state in"), "{said}");
     let said = world.refused("export ../walks.ropewalk", 1);
     assert!(said.contains("there already"), "{said}");
+    let said = world.refused("export /nope/x", 1);
+    assert!(said.contains("cannot use `/nope`: No such"), "{said}");
     world.run("import ../walks.ropewalk ../third --name walks-2");
     assert!(
         world
