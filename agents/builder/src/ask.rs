@@ -341,7 +341,8 @@ pub(crate) async fn landing_refused(
     build: &Build,
     refusal: &LandError,
 ) -> Result<Option<QuestionId>, BuilderError> {
-    let mut why = Words::of(refusal).to_string();
+    // Where it is told on one line, the next sentence follows it.
+    let mut why = format!("{}.", Words::of(refusal));
     if let Some(sides) = refusal.sides() {
         why.push_str("\n\n");
         why.push_str(&fenced(&clip::end(sides.trim(), ERROR_LETTERS), None));
