@@ -8,7 +8,7 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::advice::Advice;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
-use crate::commit::NewCommit;
+use crate::commit::{ChangeKind, ChangedFile, NewCommit};
 use crate::landing::MergedTrees;
 use crate::{CommitMessage, ConflictFile, Git, GitError, LocalClone, Publication, PublishError};
 
@@ -130,11 +130,7 @@ impl LocalClone {
         new: &CommitId,
         expected_old: &CommitId,
     ) -> Result<Publication, PublishError> {
-        let filters = self.filters().await?;
-        if let Some(filter) = self.needed(&filters, new, expected_old).await? {
-            let branch = branch.to_owned();
-            return Err(PublishError::Filtered { branch, filter });
-        }
+        let filters = self.runs_no_filter(branch, new, expected_old).await?;
         let mut settings = vec!["receive.denyCurrentBranch=updateInstead".to_owned()];
         for filter in &filters {
             settings.extend(
@@ -145,6 +141,44 @@ impl LocalClone {
         let server = Git::server_with(&settings, "receive-pack");
         self.push_branch(branch, new, Some(expected_old), &server)
             .await
+    }
+
+    /// Refuses what [`LocalClone::advance`] would refuse as the user's checkout is now; moves nothing.
+    pub async fn may_advance(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        expected_old: &CommitId,
+    ) -> Result<(), PublishError> {
+        self.runs_no_filter(branch, new, expected_old).await?;
+        let user = self.user();
+        if user.bare || self.default_branch_head().await?.branch.as_deref() != Some(branch) {
+            return Ok(());
+        }
+        let changed = self.changed_files(expected_old.as_str(), new.as_str());
+        let is_in_the_way = |file: &ChangedFile| {
+            let is_new = file.kind == ChangeKind::Added;
+            is_new && user.path.join(&file.path).symlink_metadata().is_ok()
+        };
+        if self.user_differs(&[]).await? || changed.await?.iter().any(is_in_the_way) {
+            return Err(PublishError::Dirty(branch.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Refuses a move for which a filter of the user's repository would have to run; returns those that it configures.
+    async fn runs_no_filter(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        old: &CommitId,
+    ) -> Result<BTreeSet<String>, PublishError> {
+        let filters = self.filters().await?;
+        if let Some(filter) = self.needed(&filters, new, old).await? {
+            let branch = branch.to_owned();
+            return Err(PublishError::Filtered { branch, filter });
+        }
+        Ok(filters)
     }
 
     /// Lists the filters that the user's repository configures.

@@ -194,7 +194,7 @@ impl Lander {
     }
 }
 
-/// Says what landing a build would come to as things stand; moves, records and sends nothing, and has no gate look.
+/// Says what landing a build would come to as things stand, or why it would be refused; moves, records and sends nothing, and has no gate look.
 pub async fn preview(
     clone: &LocalClone,
     context: &Context,
@@ -208,6 +208,10 @@ pub async fn preview(
         });
     }
     let approach = approach(clone, context, &plan, request).await?;
+    if approach.way != Way::Contained {
+        let may = clone.may_advance(&approach.into, &approach.commit, &approach.tip);
+        may.await?;
+    }
     Ok(LandingPreview {
         build: plan.build.id,
         into: approach.into,

@@ -342,6 +342,12 @@ fn work_that_went_on_beside_a_build_is_joined_and_gated() {
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=beside"]);
     let beside = world.git(&["rev-parse", "main"]);
+    world.write("b.txt", "not committed\n");
+    for verb in ["build land {} --dry-run", "build land {}"] {
+        let said = world.refused(&verb.replace("{}", &build), 1);
+        assert!(said.contains("commit or stash them"), "{verb}: {said}");
+    }
+    world.write("b.txt", "beside\n");
     let preview = world.json(&format!("build land {build} --dry-run"));
     assert_eq!(
         (text(&preview["way"]), &preview["gate"]),

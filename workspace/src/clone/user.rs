@@ -38,6 +38,11 @@ impl LocalClone {
     /// The look is taken with our own settings and a copy of the user's index, since `git status` in the
     /// repository itself would run its filters and its file system monitor. When in doubt it is dirty.
     pub async fn user_is_dirty(&self) -> Result<bool, GitError> {
+        self.user_differs(&["--others", "--exclude-standard"]).await
+    }
+
+    /// Says that files which git knows differ in the user's checkout from its `HEAD`, or that `more` finds others.
+    pub(crate) async fn user_differs(&self, more: &[&str]) -> Result<bool, GitError> {
         let user = self.user();
         if user.bare {
             return Ok(false);
@@ -52,15 +57,12 @@ impl LocalClone {
         let unstaged = self
             .git()
             .try_run(
-                self.call([
-                    "ls-files",
-                    "-z",
-                    "--modified",
-                    "--deleted",
-                    "--others",
-                    "--exclude-standard",
-                ])
-                .work_tree(&user.path, &index),
+                more.iter()
+                    .fold(
+                        self.call(["ls-files", "-z", "--modified", "--deleted"]),
+                        |call, more| call.argument(more),
+                    )
+                    .work_tree(&user.path, &index),
             )
             .await?;
         if unstaged.code != 0 || !unstaged.stdout.is_empty() {
