@@ -3,6 +3,7 @@
 mod bold;
 
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -69,18 +70,19 @@ impl Output {
         write_line(&clean_json(&text))
     }
 
-    /// Writes one thing of a stream as one line.
+    /// Writes one thing of a stream as one line of JSON, or as `human` has it; breaks when nobody reads any more.
     pub fn stream<T: Serialize>(
         &self,
         item: &T,
         human: impl FnOnce(&T) -> String,
-    ) -> Result<(), CliError> {
-        if self.json {
+    ) -> Result<ControlFlow<()>, CliError> {
+        let text = if self.json {
             let text = serde_json::to_string(item).map_err(CliError::failed)?;
-            write_line(&clean_json(&text))
+            clean_json(&text)
         } else {
-            write_line(&clean(&human(item)))
-        }
+            clean(&human(item))
+        };
+        write(&format!("{text}\n"))
     }
 
     /// Writes a line for people.
@@ -90,7 +92,7 @@ impl Output {
 
     /// Writes words without ending the line, at once.
     pub fn words(&self, text: &str, bold: &mut BoldState) -> Result<(), CliError> {
-        write(&bold.show(&clean(text)))
+        write(&bold.show(&clean(text))).map(drop)
     }
 
     /// Writes the last words of a text, and ends the line.
@@ -187,22 +189,24 @@ pub(crate) fn strike_panics() {
 }
 
 fn write_line(text: &str) -> Result<(), CliError> {
-    write(&format!("{text}\n"))
+    // An answer that nobody wants to hear to its end is given all the same.
+    write(&format!("{text}\n")).map(drop)
 }
 
-fn write(text: &str) -> Result<(), CliError> {
+/// Writes to standard output; breaks when nobody reads it any more.
+fn write(text: &str) -> Result<ControlFlow<()>, CliError> {
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
         // Whoever listened has heard enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
         Err(error) => Err(CliError::refused(
             "output",
             format!("cannot write the answer: {error}"),
         )),
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(ControlFlow::Continue(())),
     }
 }
 

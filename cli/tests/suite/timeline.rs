@@ -1,9 +1,66 @@
 //! Looking back at what happened: cut by time, source, type and chain, always in commit order (V27).
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::world::World;
+use crate::approvals::specified;
+use crate::world::{BINARY, World};
+
+/// Runs a verb that follows what happens, reads its first line and closes its ears; what `happens` then ends it.
+fn heard_enough(world: &World, verb: &str, happens: impl Fn()) {
+    let mut program = Process::new(BINARY)
+        .args(verb.split(' '))
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.repository())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut said = BufReader::new(program.stdout.take().unwrap());
+    said.read_line(&mut first).unwrap();
+    assert!(!first.is_empty(), "{verb}");
+    drop(said);
+    happens();
+    let began = Instant::now();
+    loop {
+        if let Some(ended) = program.try_wait().unwrap() {
+            assert!(ended.success(), "{verb}: {ended}");
+            return;
+        }
+        if began.elapsed() > Duration::from_mins(1) {
+            program.kill().unwrap();
+            panic!("`{verb}` follows for nobody");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_follows_ends_when_nobody_reads_it() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    heard_enough(&world, "event tail --after 0", || {
+        world.run("idea new Hills");
+    });
+    world.write(
+        "../script.yaml",
+        "- agent: build\n  reply: { delay_ms: 600000, text: x }\n",
+    );
+    let _up = world.up();
+    let [id, hash] = ["id", "hash"].map(|name| spec[name].as_str().unwrap());
+    let approved = world.json(&format!("spec approve {id} --hash {hash}"));
+    let build = approved["build"].as_str().unwrap();
+    heard_enough(&world, &format!("build log {build} --follow"), || {
+        world.run(&format!("build priority {build} 3"));
+    });
+}
 
 fn positions(events: &Value) -> Vec<i64> {
     let events = events.as_array().unwrap().iter();

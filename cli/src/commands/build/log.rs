@@ -2,6 +2,8 @@
 
 mod passage;
 
+use std::ops::ControlFlow;
+
 use chrono::{DateTime, Utc};
 use clap::Args;
 use ropewalk_desk::views::event::TimelineEvent;
@@ -40,13 +42,14 @@ impl Log {
             if app.output.is_json() {
                 return app.output.object(&entries);
             }
-            return entries.iter().try_for_each(|entry| print(app, entry));
+            return print(app, &entries).map(drop);
         }
         loop {
             // Looked at first, so that the events of the end are not missed.
             let now = desk.store.get::<Build>(&build.id.to_string()).await?;
-            for entry in entries(&desk, &build, &mut shown, &mut transcripts).await? {
-                print(app, &entry)?;
+            let entries = entries(&desk, &build, &mut shown, &mut transcripts).await?;
+            if print(app, &entries)?.is_break() {
+                return Ok(());
             }
             if now.is_none_or(|build| build.state.has_ended()) {
                 return Ok(());
@@ -64,28 +67,39 @@ enum Entry {
     Passage(Box<Passage>),
 }
 
-impl Entry {
-    fn at(&self) -> DateTime<Utc> {
-        match self {
-            Self::Event(line) => line.event.time,
-            Self::Passage(passage) => passage.at,
+/// Shows the entries; breaks when nobody reads any more.
+fn print(app: &App, entries: &[Entry]) -> Result<ControlFlow<()>, CliError> {
+    for entry in entries {
+        let told = match entry {
+            Entry::Event(line) => app.output.stream(line, |line| human(line))?,
+            Entry::Passage(passage) => {
+                let lines = passage::lines(passage);
+                if lines.is_empty() && !app.output.is_json() {
+                    continue;
+                }
+                app.output.stream(passage, |_| lines.join("\n"))?
+            }
+        };
+        if told.is_break() {
+            return Ok(told);
         }
     }
+    Ok(ControlFlow::Continue(()))
 }
 
-fn print(app: &App, entry: &Entry) -> Result<(), CliError> {
-    match entry {
-        Entry::Event(line) => app.output.stream(line, |line| human(line)),
-        Entry::Passage(passage) if app.output.is_json() => {
-            app.output.stream(passage, |_| String::new())
-        }
-        Entry::Passage(passage) => passage::lines(passage)
-            .iter()
-            .try_for_each(|line| app.output.line(line)),
-    }
+/// Puts what has a time of its own among what is `ordered`, which keeps its order though its times may step back.
+fn merged<T>(ordered: Vec<(DateTime<Utc>, T)>, timed: Vec<(DateTime<Utc>, T)>) -> Vec<T> {
+    let mut newest = DateTime::<Utc>::MIN_UTC;
+    let forward = ordered.into_iter().map(|(at, one)| {
+        newest = newest.max(at);
+        (newest, one)
+    });
+    let mut all: Vec<_> = forward.chain(timed).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Returns what came since the last call, in the order of time.
+/// Returns what came since the last call: events in the order of their positions, and passages when they were said.
 async fn entries(
     desk: &Desk,
     build: &Build,
@@ -94,18 +108,15 @@ async fn entries(
 ) -> Result<Vec<Entry>, CliError> {
     let passages = transcripts.next(&desk.store).await;
     let passages = passages.map_err(|error| CliError::advised("failed", error))?;
-    let mut entries = Vec::new();
+    let mut lines = Vec::new();
     for event in events(desk, build, *shown).await? {
         *shown = event.sequence;
-        entries.push(Entry::Event(Box::new(TimelineEvent::from(&event))));
+        let line = Box::new(TimelineEvent::from(&event));
+        lines.push((line.event.time, Entry::Event(line)));
     }
-    entries.extend(
-        passages
-            .into_iter()
-            .map(|passage| Entry::Passage(Box::new(passage))),
-    );
-    entries.sort_by_key(Entry::at);
-    Ok(entries)
+    let passages = passages.into_iter();
+    let passages = passages.map(|passage| (passage.at, Entry::Passage(Box::new(passage))));
+    Ok(merged(lines, passages.collect()))
 }
 
 /// Returns the events of the build's chain that name it.
@@ -128,4 +139,20 @@ fn is_about(event: &StoredEvent, build: BuildId) -> bool {
     event.event.subject.as_str().contains(&id)
         || data["build_id"] == id.as_str()
         || data["about"]["build"] == id.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, TimeDelta};
+
+    use super::merged;
+
+    #[test]
+    fn positions_stay_in_order_though_a_clock_was_read_before_the_commit() {
+        let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
+        let events = vec![(at(1), "1"), (at(5), "2"), (at(4), "3"), (at(8), "4")];
+        let said = vec![(at(6), "words"), (at(2), "earlier words")];
+        let expected = ["1", "earlier words", "2", "3", "words", "4"];
+        assert_eq!(merged(events, said), expected);
+    }
 }

@@ -35,8 +35,11 @@ impl List {
         if app.output.is_json() {
             return app.output.object(&lines);
         }
-        lines
-            .iter()
-            .try_for_each(|line| app.output.stream(line, human))
+        for line in &lines {
+            if app.output.stream(line, human)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

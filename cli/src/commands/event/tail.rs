@@ -38,7 +38,9 @@ impl Tail {
             for event in &events {
                 last = event.sequence;
                 left -= 1;
-                app.output.stream(event, human)?;
+                if app.output.stream(event, human)?.is_break() {
+                    return Ok(());
+                }
             }
             if events.is_empty() {
                 desk.pause().await;

@@ -314,8 +314,9 @@ impl<'a> Conversation<'a> {
         self.known.insert(message.id);
         let session = self.state().await?;
         if self.output.is_json() {
-            self.output
-                .stream(&answered(&message, &session), |_| String::new())?;
+            let reply = answered(&message, &session);
+            // What is said is kept, whoever listens.
+            self.output.stream(&reply, |_| String::new()).map(drop)?;
         } else {
             self.finish(&message)?;
         }
