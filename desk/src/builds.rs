@@ -10,7 +10,7 @@ use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::{BuildId, Payload, Priority, Slug, Subject};
+use ropewalk_schemas::{BuildId, EventId, Payload, Priority, Slug, Subject};
 use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
 
 use crate::people::{PermissionError, Person};
@@ -114,14 +114,14 @@ impl Wish {
     }
 }
 
-/// Records what `person` wants of a build, for the build agent to do.
+/// Records what `person` wants of a build, for the build agent to do; returns the event that tells it so.
 pub async fn steer(
     context: &Context,
     build: &Build,
     wish: Wish,
     person: &Person,
     reason: Option<String>,
-) -> Result<(), SteerError> {
+) -> Result<EventId, SteerError> {
     person.demand(Right::Stop)?;
     // What still runs of a build that gives way can be stopped; the rest of it is another build's.
     let still_runs = wish == Wish::Stop && build.gives_way();
@@ -151,9 +151,11 @@ pub async fn steer(
     };
     let context = context.for_claim(build.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
-    changes.emit(context.event(Subject::build(build.id), wish.payload(request)));
+    let event = context.event(Subject::build(build.id), wish.payload(request));
+    let id = event.id;
+    changes.emit(event);
     context.store.commit(changes).await?;
-    Ok(())
+    Ok(id)
 }
 
 /// Records how urgent a build is to be; what it waits for is ruled on anew.

@@ -44,7 +44,7 @@ pub(crate) async fn steer(
     };
     let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
     Ok(match steered {
-        Ok(()) => format!("Recorded: the build of `{}` does so.", build.idea),
+        Ok(_) => format!("Recorded: the build of `{}` does so.", build.idea),
         Err(error) => Words::of(&error).to_string(),
     })
 }

@@ -5,9 +5,11 @@ pub mod list;
 pub mod show;
 
 use clap::Subcommand;
+use ropewalk_schemas::question;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::last_digits;
 
 /// The verbs of `question`.
 #[derive(Debug, Subcommand)]
@@ -26,5 +28,17 @@ pub async fn run(noun: Question, app: &App) -> Result<(), CliError> {
         Question::List(verb) => verb.run(app).await,
         Question::Show(verb) => verb.run(app).await,
         Question::Answer(verb) => verb.run(app).await,
+    }
+}
+
+/// Returns the command that answers these questions, or lists them where there is more than one; none where none is asked.
+pub(crate) fn answer_command(asked: &[question::Question]) -> Option<String> {
+    match asked {
+        [] => None,
+        [one] => Some(format!(
+            "`ropewalk question answer {}`",
+            last_digits(one.id)
+        )),
+        _ => Some("`ropewalk question list`".to_owned()),
     }
 }

@@ -53,15 +53,30 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     let id = text(&builds[0]["id"]);
     let digits = &id[id.len() - 8..];
     let next = commands(&world, "build of `rivers` pauses");
-    assert_eq!(
-        next,
-        ["question list".to_owned(), format!("build resume {digits}")]
+    let asked = world.json("question list");
+    let asked = text(&asked[0]["id"]);
+    let answer = format!("question answer {}", &asked[asked.len() - 8..]);
+    assert_eq!(next, [answer.clone()]);
+    let mut wait = world.ropewalk(["build", "wait", digits, "--at-most", "1"]);
+    let waited = wait.assert().code(1).get_output().clone();
+    let said = String::from_utf8(waited.stderr).unwrap();
+    let told = format!("`ropewalk question answer {asked}`");
+    assert!(
+        said.contains("it waits for your answer: ") && said.contains(&told),
+        "{said}"
     );
+    let next = format!("has not ended yet; `ropewalk {answer}`");
+    assert!(said.contains(&next), "{said}");
     // It goes on for a moment, which is seen or not, and stands still again for the same reason.
+    let began = Instant::now();
     let mut resumed = (0..5).map(|_| world.run(&format!("build resume {digits}")));
     let said = resumed.find(|said| said.contains("is paused")).unwrap();
-    let why = format!("is paused: only open questions are left; `ropewalk build show {id}`");
+    let why = format!("is paused: only open questions are left; `ropewalk {answer}`");
     assert!(said.contains(&why), "{said}");
+    assert!(
+        began.elapsed() < PATIENCE,
+        "each wish is waited for until nobody is left to hear it"
+    );
     world.run(&format!("build stop {digits}"));
     let next = commands(&world, "build of `rivers` stopped, ");
     assert_eq!(next, [format!("build show {digits}")]);

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use ropewalk_orchestrator::questions;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{QuestionId, Slug};
-use ropewalk_store::{Query, ReadError, Store};
+use ropewalk_store::{Query, ReadError, Store, Versioned};
 
 use super::{AT_ONCE, records};
 
@@ -46,4 +48,25 @@ pub(super) async fn forget_closed(
         *asked = asked.filter(|question| open.contains(question));
     }
     Ok(())
+}
+
+/// Lists the open questions that a build or a task of it waits for, the most urgent first.
+pub async fn awaited(store: &Store, build: &Build) -> Result<Vec<Question>, ReadError> {
+    let of_build = Query::new().equal("build", build.id.to_string());
+    let tasks = store.list::<Task>(of_build.clone()).await?;
+    let waiting =
+        |task: &&Versioned<Task>| matches!(task.state, TaskState::Failed | TaskState::Waiting);
+    let by_tasks = tasks
+        .iter()
+        .filter(waiting)
+        .filter_map(|task| task.question);
+    let held: BTreeSet<QuestionId> = by_tasks.chain(build.question).collect();
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let open = of_build.equal("state", QuestionState::Pending.as_str());
+    let mut found = records(store.list::<Question>(open).await?);
+    found.retain(|question| held.contains(&question.id));
+    found.sort_by_key(questions::rank);
+    Ok(found)
 }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use ropewalk_desk::builds::{self, Wish};
-use ropewalk_schemas::BuildId;
+use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_store::Query;
+use ropewalk_schemas::{BuildId, EventId};
+use ropewalk_store::{DeliveryFilter, DeliveryState, Query};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::question::answer_command as answer;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring::Desk;
@@ -42,16 +44,13 @@ pub(super) async fn steer(
         Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
     };
     let context = desk.context();
-    builds::steer(&context, &build, wish, person, reason).await?;
+    let wished = builds::steer(&context, &build, wish, person, reason).await?;
     let now = if desk.poke_or_say(&app.output)? {
-        outcome(&desk, wish, build.record).await?
+        outcome(&desk, (wish, wished), build.record).await?
     } else {
         build.record
     };
-    // One that goes on may stand still again at once, since it waits for a person.
-    let is_still = wish == Wish::Resume && now.state == BuildState::Paused;
-    let why = now.reason.as_deref().filter(|_| is_still);
-    let why = why.map(|why| format!(": {why}; `ropewalk build show {}` says more", now.id));
+    let why = standstill(&desk, wish, &now).await?;
     let done = Receipt {
         build: now.id,
         state: now.state,
@@ -67,6 +66,21 @@ pub(super) async fn steer(
         let why = why.unwrap_or_default();
         format!("build {} is {}{soon}{why}", done.build, done.state)
     })
+}
+
+/// Says why a build that was to go on stands still, if it does: it may do so again at once, since it waits for a person.
+async fn standstill(desk: &Desk, wish: Wish, now: &Build) -> Result<Option<String>, CliError> {
+    if wish != Wish::Resume || now.state != BuildState::Paused {
+        return Ok(None);
+    }
+    let Some(why) = &now.reason else {
+        return Ok(None);
+    };
+    let next = match answer(&awaited(&desk.store, now).await?) {
+        Some(next) => next,
+        None => format!("`ropewalk build show {}` says more", now.id),
+    };
+    Ok(Some(format!(": {why}; {next}")))
 }
 
 /// Says that `id` names a specification and no build, if so.
@@ -104,13 +118,25 @@ async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, Cli
     )))
 }
 
-/// Returns the build once it has done what was wished, or as it stands when that takes too long.
-async fn outcome(desk: &Desk, wish: Wish, before: Build) -> Result<Build, CliError> {
+/// Returns the build once it has done what was wished, or whatever the wish came to; or as it stands when that takes too
+/// long.
+async fn outcome(
+    desk: &Desk,
+    (wish, wished): (Wish, EventId),
+    before: Build,
+) -> Result<Build, CliError> {
     let id = before.id;
+    let open = DeliveryFilter {
+        event: Some(wished),
+        states: vec![DeliveryState::Open],
+        ..DeliveryFilter::default()
+    };
     let done = desk
         .wait_for(PATIENCE, || async {
+            // Looked at first: what came of the wish is in the build by the time that nobody is to hear it any more.
+            let is_handled = desk.store.deliveries(&open).await?.is_empty();
             let build = stored(desk, id).await?;
-            Ok(build.filter(|build| wish.is_fulfilled(build)))
+            Ok(build.filter(|build| is_handled || wish.is_fulfilled(build)))
         })
         .await?;
     match done {

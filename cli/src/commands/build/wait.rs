@@ -1,18 +1,24 @@
 //! Verb `build wait`: waits for the end of a build, and exits as it ended.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
+use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::{BuildId, QuestionId};
+use ropewalk_schemas::{BuildId, QuestionId, clip};
 
 use crate::app::App;
+use crate::commands::question::answer_command;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring::Desk;
 
 /// Nobody waits longer: a year.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
+
+/// So much of a question is told; `question show` shows the whole.
+const LETTERS: usize = 200;
 
 /// The build, and how long it is waited for.
 #[derive(Debug, Args)]
@@ -36,10 +42,15 @@ impl Wait {
         }
         let limit = self.at_most.map_or(FOR_EVER, Duration::from_secs);
         let Some(build) = end_of(&desk, app, id, limit).await? else {
-            let text = (
-                format!("build {id} has not ended yet"),
-                format!("`ropewalk build show {id}` says where it stands"),
-            );
+            let now = desk.store.get::<Build>(&id.to_string()).await?;
+            let asked = match now {
+                Some(build) => awaited(&desk.store, &build).await?,
+                None => Vec::new(),
+            };
+            let next = answer_command(&asked);
+            let next =
+                next.unwrap_or_else(|| format!("`ropewalk build show {id}` says where it stands"));
+            let text = (format!("build {id} has not ended yet"), next);
             return Err(CliError::refused("build-state", text));
         };
         if build.state != BuildState::Succeeded {
@@ -67,7 +78,7 @@ async fn end_of(
     limit: Duration,
 ) -> Result<Option<Build>, CliError> {
     let deadline = desk.clock.now() + limit;
-    let mut asked: Option<QuestionId> = None;
+    let mut asked: HashSet<QuestionId> = HashSet::new();
     loop {
         let found = desk.store.get::<Build>(&id.to_string()).await?;
         let build = found
@@ -76,11 +87,13 @@ async fn end_of(
         if build.state.has_ended() {
             return Ok(Some(build));
         }
-        if let Some(question) = build.question.filter(|question| asked != Some(*question)) {
-            app.output.note(&format!(
-                "it waits for an answer: `ropewalk question answer {question}`"
-            ))?;
-            asked = Some(question);
+        for question in awaited(&desk.store, &build).await? {
+            if asked.insert(question.id) {
+                let (text, id) = (clip::line(&question.text, LETTERS), question.id);
+                app.output.note(&format!(
+                    "it waits for your answer: {text}: `ropewalk question answer {id}`"
+                ))?;
+            }
         }
         if desk.clock.now() >= deadline {
             return Ok(None);

@@ -1,13 +1,16 @@
 //! Tells whoever runs `up` what waits for a person, what stands still and what ended, each with the command that goes on.
 
 use ropewalk_bus::{Tail, TailError};
+use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::amount::counted;
-use ropewalk_schemas::build::{BuildState, PauseReason, TaskCounts};
+use ropewalk_schemas::build::{Build, BuildState, PauseReason, TaskCounts};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, QuestionAsked};
 use ropewalk_schemas::question::QuestionKind;
-use ropewalk_schemas::{Event, Payload};
+use ropewalk_schemas::{BuildId, Event, Payload};
+use ropewalk_store::Store;
 
+use crate::commands::question::answer_command;
 use crate::ids::last_digits;
 use crate::output::Output;
 use crate::wiring::Host;
@@ -19,15 +22,20 @@ const LETTERS: usize = 200;
 pub(super) fn begin(host: &Host, output: &Output) {
     let services = &host.services;
     let tail = Tail::start(&services.bus, services.clock.clone(), &host.supervisor);
-    let output = output.clone();
+    let (output, store) = (output.clone(), services.store.clone());
     host.supervisor.spawn("notices", async move {
         while let Ok(mut events) = tail.listen().await {
             loop {
                 match events.next().await {
                     Ok(stored) => {
                         let event = Event::try_from(stored.event.as_ref());
-                        let told = event.ok().and_then(|event| notice(&event.payload));
                         // What nobody can read changes nothing.
+                        let told = match event.ok().map(|event| event.payload) {
+                            Some(Payload::BuildPaused(paused)) => {
+                                Some(pause(&paused, &store).await)
+                            }
+                            other => other.as_ref().and_then(notice),
+                        };
                         drop(told.map(|told| output.note(&told)));
                     }
                     Err(TailError::Missed(_)) => break,
@@ -49,7 +57,6 @@ fn notice(payload: &Payload) -> Option<String> {
                 made.revision
             )
         }
-        Payload::BuildPaused(paused) => pause(paused),
         Payload::BuildCompleted(ended) => end(ended),
         _ => return None,
     })
@@ -69,10 +76,13 @@ fn question(asked: &QuestionAsked) -> String {
     format!("{about}{what}: {text}: `ropewalk question answer {id}`")
 }
 
-fn pause(paused: &BuildPaused) -> String {
+async fn pause(paused: &BuildPaused, store: &Store) -> String {
     let id = last_digits(paused.build_id);
     let next = match paused.reason {
-        PauseReason::Person => format!("`ropewalk question list`, or `ropewalk build resume {id}`"),
+        PauseReason::Person => {
+            let asked = questions_before(paused.build_id, store).await;
+            asked.unwrap_or_else(|| format!("`ropewalk build resume {id}`"))
+        }
         PauseReason::Quota | PauseReason::Outage => {
             format!("it goes on by itself; `ropewalk build show {id}` tells when")
         }
@@ -83,6 +93,16 @@ fn pause(paused: &BuildPaused) -> String {
         paused.idea_slug,
         clip::line(&paused.detail, LETTERS)
     )
+}
+
+/// Says how the questions are answered that a build stands still for, if it does so for any.
+async fn questions_before(build: BuildId, store: &Store) -> Option<String> {
+    let row = store.get::<Build>(&build.to_string()).await.ok()??;
+    // Whoever wished for the pause ends it.
+    if row.pause_requested {
+        return None;
+    }
+    answer_command(&awaited(store, &row).await.ok()?)
 }
 
 fn end(ended: &BuildCompleted) -> String {
