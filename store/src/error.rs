@@ -255,6 +255,9 @@ pub enum OpenError {
     /// The file is not a database.
     #[error("`{0}` is not a database")]
     NotADatabase(PathBuf),
+    /// The disk is full.
+    #[error("the disk of the database is full")]
+    NoSpace,
     /// The database may not be written.
     #[error("the database `{0}` is read-only")]
     ReadOnly(PathBuf),
@@ -346,6 +349,7 @@ impl Advice for OpenError {
             Self::Location(error) => return error.next(),
             Self::NotAFile(_) => "name a file for the database",
             Self::NotADatabase(_) => "move it away or name another file",
+            Self::NoSpace => "make room and try again",
             Self::ReadOnly(_) => "check the permissions of its file and directory",
             Self::Busy(_) => "end what holds it, or try again",
             Self::Newer { .. } => "use a newer `ropewalk`",

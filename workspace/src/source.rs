@@ -29,6 +29,17 @@ pub struct UserHead {
 }
 
 impl UserRepository {
+    /// Refuses a repository that has no commit to build on.
+    pub async fn require_commit(&self, git: &Git) -> Result<(), GitError> {
+        let call = Call::new(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+            .settings(&["safe.bareRepository=all", "safe.directory=*"])
+            .git_directory(&self.git_directory);
+        match git.try_run(call).await?.code {
+            0 => Ok(()),
+            _ => Err(GitError::NoCommit(self.path.clone())),
+        }
+    }
+
     /// Finds the repository at `path` itself, not in a directory above it.
     pub async fn inspect(git: &Git, path: &Path) -> Result<Self, GitError> {
         let path = path.canonicalize().map_err(GitError::files(path))?;

@@ -122,6 +122,7 @@ fn source(loaded: &LoadedConfig) -> String {
 
 async fn repository(project: &Project, git: &ropewalk_workspace::Git) -> Result<String, CliError> {
     let user = UserRepository::inspect(git, &project.locations.repository).await?;
+    user.require_commit(git).await?;
     let kind = if user.bare {
         "a bare repository"
     } else {

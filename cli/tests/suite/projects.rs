@@ -212,6 +212,16 @@ fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     for wanted in ["OPENAI_API_KEY", "127.0.0.1:1"] {
         assert!(text.contains(wanted), "{text}");
     }
+    world.git(&["checkout", "--quiet", "--orphan", "without-commits"]);
+    let found = doctor(&world, "");
+    let row = found
+        .iter()
+        .find(|finding| finding["check"] == "repository");
+    let row = row.unwrap();
+    assert_eq!(row["verdict"], "fail", "{row}");
+    for wanted in ["no commit", "git commit --allow-empty -m start"] {
+        assert!(row.to_string().contains(wanted), "{row}");
+    }
 }
 
 #[test]

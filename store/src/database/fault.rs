@@ -7,6 +7,8 @@ use sqlx::postgres::PgDatabaseError;
 pub(crate) enum Fault {
     /// The disk is full.
     NoSpace,
+    /// A file could not be written or made larger, as it is where the disk is full; SQLite does not say so of all of them.
+    Unwritten,
     /// Writing is not allowed.
     ReadOnly,
     /// Somebody else holds what is needed.
@@ -70,7 +72,12 @@ pub(crate) fn is_lost(problem: &sqlx::Error) -> bool {
 
 /// The codes are those of SQLite; the lowest byte is the primary part of an extended one.
 fn of_sqlite(code: &str) -> Fault {
-    match code.parse::<i32>().map(|code| code & 0xff) {
+    let code = code.parse::<i32>();
+    // Those of the file, and of the memory that is shared beside it.
+    if matches!(code, Ok(778 | 4618 | 4874)) {
+        return Fault::Unwritten;
+    }
+    match code.map(|code| code & 0xff) {
         Ok(5 | 6) => Fault::Busy,
         Ok(8 | 14) => Fault::ReadOnly,
         Ok(11) => Fault::Damaged,
@@ -103,6 +110,8 @@ mod tests {
     fn a_code_of_one_database_is_not_read_as_one_of_the_other() {
         let cases = [
             ("13", of_sqlite("13"), Fault::NoSpace),
+            ("4874", of_sqlite("4874"), Fault::Unwritten),
+            ("266", of_sqlite("266"), Fault::Other),
             ("523", of_sqlite("523"), Fault::Damaged),
             ("517", of_sqlite("517"), Fault::Busy),
             ("22021", of_postgres("22021"), Fault::Other),

@@ -170,6 +170,8 @@ pub(crate) fn translate(problem: sqlx::Error) -> CommitError {
         Fault::Busy => CommitError::Busy,
         Fault::Damaged | Fault::NotADatabase => CommitError::Damaged(problem.to_string()),
         Fault::Lost => CommitError::Unreachable(problem.to_string()),
-        Fault::Superseded | Fault::Other => CommitError::Storage(Arc::new(problem)),
+        Fault::Superseded | Fault::Unwritten | Fault::Other => {
+            CommitError::Storage(Arc::new(problem))
+        }
     }
 }

@@ -19,6 +19,9 @@ use crate::store::maintenance::{Health, backup, backups, quick_check};
 /// Up to this size the integrity check takes no noticeable time and runs before anything else.
 const INLINE_CHECK_BYTES: u64 = 64 * 1024 * 1024;
 
+/// So many bytes are kept beside an open database at least: one piece of the memory that its processes share, and more.
+const ROOM_BYTES: usize = 64 * 1024;
+
 /// How many backups stay.
 const BACKUPS_KEPT: usize = 3;
 
@@ -84,9 +87,12 @@ impl Store {
 async fn prepare_file(path: PathBuf) -> Result<(bool, File), OpenError> {
     let for_panic = path.clone();
     let work = move || {
-        let unreachable = |source| OpenError::Unreachable {
-            path: path.clone(),
-            source,
+        let unreachable = |source| match is_want_of_room(&source) {
+            true => OpenError::NoSpace,
+            false => OpenError::Unreachable {
+                path: path.clone(),
+                source,
+            },
         };
         if path.exists() && !path.is_file() {
             return Err(OpenError::NotAFile(path));
@@ -199,6 +205,20 @@ fn damaged(path: &Path, finding: String) -> OpenError {
     }
 }
 
+/// Returns whether the disk of a file has no room for what SQLite keeps beside it.
+fn is_full(path: &Path) -> bool {
+    let mut name = path.to_owned().into_os_string();
+    name.push(".room");
+    let tried = std::fs::write(&name, [0; ROOM_BYTES]);
+    std::fs::remove_file(&name).unwrap_or_default();
+    tried.is_err_and(|problem| is_want_of_room(&problem))
+}
+
+fn is_want_of_room(problem: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(problem.kind(), StorageFull | QuotaExceeded)
+}
+
 /// Says in words of this crate why the database refused.
 fn refused(path: &Path, source: sqlx::Error) -> OpenError {
     match fault(&source) {
@@ -206,6 +226,8 @@ fn refused(path: &Path, source: sqlx::Error) -> OpenError {
         Fault::ReadOnly => OpenError::ReadOnly(path.to_owned()),
         Fault::Damaged => damaged(path, source.to_string()),
         Fault::Busy => OpenError::Busy(path.to_owned()),
+        Fault::NoSpace => OpenError::NoSpace,
+        Fault::Unwritten if is_full(path) => OpenError::NoSpace,
         _ => OpenError::Storage {
             database: path.display().to_string(),
             source,
