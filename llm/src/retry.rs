@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
-use ropewalk_runtime::Clock;
+use ropewalk_runtime::{Clock, idle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -121,7 +121,7 @@ impl<M: Model> Model for RetryingModel<M> {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),
-                () = self.clock.sleep(wait) => {}
+                () = idle::waiting(self.clock.sleep(wait)) => {}
             }
         }
     }

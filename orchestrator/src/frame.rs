@@ -158,8 +158,9 @@ async fn try_alone(
             let (agent, role) = (Arc::clone(agent), profile.role.clone());
             let context = Context::new(services, role.clone());
             let (over, mut is_over) = mpsc::channel::<()>(1);
+            let stop = supervisor.shutdown().soft().clone();
             supervisor.spawn("agent", async move {
-                runner::handle(agent.as_ref(), &role, delivery, &context).await;
+                runner::handle(agent.as_ref(), &role, delivery, &context, &stop).await;
                 drop(over);
             });
             tokio::select! {
@@ -181,7 +182,11 @@ fn consume(services: &Services, consumers: Vec<Subscriber>, supervisor: &Supervi
             parts::keep(worker, context, supervisor);
         }
         info!(agent = %profile.role, "agent `{}` takes deliveries", profile.role);
-        supervisor.spawn("agent", runner::run(agent, profile.role, inbox, context));
+        let stop = supervisor.shutdown().soft().clone();
+        supervisor.spawn(
+            "agent",
+            runner::run(agent, profile.role, inbox, context, stop),
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_runtime::{CrashHandler, Restarts, Supervisor};
+use futures::FutureExt;
+use ropewalk_runtime::{CrashHandler, Restarts, Supervisor, idle};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::alert::{Alert, Severity};
@@ -22,7 +23,11 @@ pub(crate) fn keep(worker: Worker, context: Context, supervisor: &Supervisor) {
     let (part, shown) = (name.clone(), context.clone());
     let start = move || {
         context.registry.set(&part, AgentState::Idle, None);
-        run(context.clone(), stop.clone())
+        let (work, stop) = (run(context.clone(), stop.clone()), stop.clone());
+        async move {
+            idle::unless_idle(&stop, work).await;
+        }
+        .boxed()
     };
     let name = Arc::new(name);
     let crashed: CrashHandler = Box::new(move |message, rest| {

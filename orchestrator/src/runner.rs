@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use ropewalk_bus::{Delivery, Failure, Inbox};
-use ropewalk_runtime::{Supervisor, failpoint, traces};
+use ropewalk_runtime::{Supervisor, failpoint, idle, traces};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitError};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::agent::{Agent, AgentError};
@@ -25,23 +26,34 @@ pub(crate) async fn run(
     role: ComponentName,
     mut inbox: Inbox,
     context: Context,
+    stop: CancellationToken,
 ) {
     let mut in_hand = JoinSet::new();
     while let Some(delivery) = inbox.next().await {
         while in_hand.try_join_next().is_some() {}
         let (agent, role, context) = (Arc::clone(&agent), role.clone(), context.clone());
-        in_hand.spawn(async move { handle(agent.as_ref(), &role, delivery, &context).await });
+        let stop = stop.clone();
+        in_hand
+            .spawn(async move { handle(agent.as_ref(), &role, delivery, &context, &stop).await });
     }
     while in_hand.join_next().await.is_some() {}
 }
 
 /// Hands one delivery to the agent, shown in the registry and noted as in hand from its first moment to its last.
+///
+/// Whoever has nothing in hand after `stop` is let go; the delivery stays open.
 pub(crate) async fn handle(
     agent: &dyn Agent,
     role: &ComponentName,
     delivery: Delivery,
     context: &Context,
+    stop: &CancellationToken,
 ) {
+    let handled = hand_over(agent, role, delivery, context);
+    idle::unless_idle(stop, handled).await;
+}
+
+async fn hand_over(agent: &dyn Agent, role: &ComponentName, delivery: Delivery, context: &Context) {
     let registry = context.registry.clone();
     let entity = delivery.event.subject.to_string();
     let suspects = registry.suspects();

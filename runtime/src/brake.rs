@@ -3,6 +3,8 @@
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::idle;
+
 /// A brake for a whole process: whatever begins a model call or a command passes it first. Cheap to clone; off at first.
 #[derive(Debug, Clone)]
 pub struct Brake(watch::Sender<bool>);
@@ -25,13 +27,16 @@ impl Brake {
         *self.0.borrow()
     }
 
-    /// Waits until it is off, or until `cancel` fires.
+    /// Waits until it is off, or until `cancel` fires; with nothing in hand, so that a stop need not wait for it.
     pub async fn pass(&self, cancel: &CancellationToken) {
         if self.is_on() {
-            tokio::select! {
-                () = self.is(false) => {}
-                () = cancel.cancelled() => {}
-            }
+            idle::waiting(async {
+                tokio::select! {
+                    () = self.is(false) => {}
+                    () = cancel.cancelled() => {}
+                }
+            })
+            .await;
         }
     }
 

@@ -12,6 +12,7 @@ pub mod clock;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 pub mod http;
+pub mod idle;
 pub mod ids;
 pub mod in_hand;
 pub mod retry;

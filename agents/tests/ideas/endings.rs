@@ -1,7 +1,8 @@
-//! A conversation ends when the person says so, and a text may be the whole of it.
+//! A conversation ends when the person says so, and a text may be the whole of it. A process ends whatever waits.
 
 use ropewalk_desk::ideas::{self, ChatError, Opening};
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::idea::{Idea, IdeaKind, IdeaState, Phase};
 
 use super::house::{House, user};
@@ -96,4 +97,44 @@ async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
     assert!(text("planning/brief.md").starts_with("# Borders\n\nTables get borders."));
     assert!(text("README.md").contains("planning/brief.md"));
     assert_eq!(house.open_questions().await, []);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_while_everything_is_stopped_does_not_hold_the_end() {
+    let script = "- {agent: ideation, task: message-1, reply: {text: Which styles?, tools: [{name: reply, input: {}}]}}\n";
+    let mut house = House::new(script).await;
+    house.brake.set(true);
+    house.run().await;
+    let opening = Opening {
+        user: user("ann"),
+        title: None,
+        text: OPENING.to_owned(),
+        slug: Slug::parse("borders").ok(),
+        kind: None,
+        whole: false,
+    };
+    let session = ideas::start(&house.person(), opening)
+        .await
+        .unwrap()
+        .session;
+    let taken = async || {
+        let shown = house.services.registry.snapshot();
+        let taken = shown
+            .iter()
+            .any(|part| part.role.as_str() == "ideation" && part.state == AgentState::Active);
+        taken.then_some(())
+    };
+    house.until("the message to be taken", taken).await;
+    house.restart().await;
+    assert_eq!(house.calls(), 0, "a model was asked");
+    house.brake.set(false);
+    let answered = async || {
+        let said = house.messages(session).await;
+        said.iter()
+            .any(|text| text == "Which styles?")
+            .then_some(())
+    };
+    house.until("the answer", answered).await;
+    assert_eq!(house.calls(), 1);
+    house.restart().await;
 }

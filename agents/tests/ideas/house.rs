@@ -29,7 +29,7 @@ use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Services};
-use ropewalk_runtime::{Clock, Ids, Supervisor};
+use ropewalk_runtime::{Brake, Clock, Ids, Supervisor};
 use ropewalk_schemas::idea::{Idea, Message, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, Revision, Specification};
@@ -66,6 +66,7 @@ pub(crate) struct House {
     script: String,
     calls: Arc<AtomicUsize>,
     auto_generate: bool,
+    pub(crate) brake: Brake,
 }
 
 /// Plays a script and counts how often it is asked.
@@ -116,6 +117,7 @@ impl House {
             script: script.to_owned(),
             calls: Arc::default(),
             auto_generate,
+            brake: Brake::default(),
         };
         house.move_in().await;
         house
@@ -245,7 +247,8 @@ impl House {
             window_tokens: None,
             sees_images: true,
         };
-        Engine::new(self.store().clone(), Models::all(entry), self.clock.clone())
+        let engine = Engine::new(self.store().clone(), Models::all(entry), self.clock.clone());
+        engine.held_by(self.brake.clone())
     }
 
     fn places(&self) -> Places {

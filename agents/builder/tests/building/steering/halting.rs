@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
 use crate::world::house::House;
-use crate::world::script::{append_and_meet, steps};
+use crate::world::script::{append, append_and_meet, steps};
 
 /// Long enough for a loop that is not held to ask its model or to run its check.
 const WHILE: Duration = Duration::from_secs(2);
@@ -50,5 +51,32 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     let attempts = open.attempts(build.id, "ONE").await;
     assert_eq!(attempts.len(), 1, "nothing was begun anew");
     assert!(checked.exists());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_on_at_the_next_start()
+ {
+    let script = steps("ONE", &[append("ONE", "a.txt")]);
+    let house = House::new(&script);
+    house.brake.set(true);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "ONE", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q ONE a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    open.until(spec, |_, tasks| {
+        tasks.iter().any(|task| task.state == TaskState::Working)
+    })
+    .await;
+    open.close().await;
+    assert_eq!(house.calls(), 0, "a model was asked");
+    house.brake.set(false);
+    let open = house.open().await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert!(tasks[0].failures.is_empty(), "{:?}", tasks[0].failures);
     open.close().await;
 }
