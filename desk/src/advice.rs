@@ -74,9 +74,9 @@ impl Advice for ChatError {
                 format!("choose another name, or go on with `ropewalk idea chat {idea}`")
             }
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
-            Self::Complete(idea) => format!(
-                "go on with `ropewalk spec generate {idea}`, or say more with `ropewalk idea chat {idea}`"
-            ),
+            Self::Complete { idea, next } => {
+                format!("{next}, or say more with `ropewalk idea chat {idea}`")
+            }
             Self::Unknown(_) => IDEAS.to_owned(),
             Self::UnknownSession(_) => "`ropewalk idea list` shows the ideas".to_owned(),
             Self::Read(error) => return error.next(),
@@ -123,6 +123,9 @@ impl Advice for RequestError {
             ),
             Self::State { spec, .. } => {
                 format!("`ropewalk spec show {spec}` shows what became of it")
+            }
+            Self::BeingWritten { spec, .. } => {
+                format!("say it once that is there; `ropewalk spec show {spec}` shows it then")
             }
             Self::Forbidden(error) => return error.next(),
             Self::Newer(_) => "look at it again, then decide".to_owned(),

@@ -10,10 +10,11 @@ use ropewalk_schemas::idea::{
     Attachment, Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
 use ropewalk_schemas::payload::IdeationMessage;
+use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{
     CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
 };
-use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 
 pub use abandonment::{AbandonError, AbandonmentPreview, abandon, preview_abandonment};
 
@@ -40,8 +41,13 @@ pub enum ChatError {
     #[error("the idea `{0}` was abandoned")]
     Abandoned(Slug),
     /// The conversation has come to its end.
-    #[error("the idea `{0}` is complete already")]
-    Complete(Slug),
+    #[error("the idea `{idea}` is complete already")]
+    Complete {
+        /// The idea.
+        idea: Slug,
+        /// How it goes on.
+        next: String,
+    },
     /// There is no such idea.
     #[error("no idea is called `{0}`")]
     Unknown(Slug),
@@ -219,9 +225,39 @@ pub async fn unfinished(store: &Store, slug: &Slug) -> Result<Session, ChatError
     let session = store.get::<Session>(&idea.session.to_string()).await?;
     let session = session.ok_or(ChatError::UnknownSession(idea.session))?;
     if session.phase == Phase::Complete {
-        return Err(ChatError::Complete(slug.clone()));
+        return Err(ChatError::Complete {
+            idea: slug.clone(),
+            next: next_step(store, slug).await?,
+        });
     }
     Ok(session.record)
+}
+
+/// Says how an idea goes on that has been talked about to the end: by its specification, as far as that has come.
+pub async fn next_step(store: &Store, slug: &Slug) -> Result<String, ReadError> {
+    let of_idea = || Query::new().equal("idea", slug.as_str());
+    let builds = store.list::<Build>(of_idea()).await?;
+    let landed = builds.iter().find(|build| build.merged.is_some());
+    let specs = store.list::<Specification>(of_idea().order_by("created_at"));
+    let newest = specs.await?.pop();
+    let show = |spec| format!("`ropewalk spec show {spec}`");
+    let change = |spec| format!("for a change say `ropewalk spec revise {spec}`");
+    Ok(match (newest.map(|spec| (spec.id, spec.state)), landed) {
+        (Some((spec, SpecState::Draft)), _) => {
+            format!("{} shows its specification once it is written", show(spec))
+        }
+        (Some((spec, SpecState::Generated)), _) => {
+            format!(
+                "{} shows its specification, which waits for you",
+                show(spec)
+            )
+        }
+        (Some((spec, SpecState::Approved)), _) => change(spec),
+        (_, Some(build)) => change(build.spec),
+        (Some((_, SpecState::Rejected)) | None, None) => {
+            format!("go on with `ropewalk spec generate {slug}`")
+        }
+    })
 }
 
 /// Adds what a person said to a session.

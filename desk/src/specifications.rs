@@ -64,6 +64,14 @@ pub enum RequestError {
         /// What can be done.
         next: Option<&'static str>,
     },
+    /// The revision that is to be changed is being written.
+    #[error("revision {revision} of specification `{spec}` is being written")]
+    BeingWritten {
+        /// The specification.
+        spec: SpecId,
+        /// The revision, from 1.
+        revision: u32,
+    },
     /// The person may not do this.
     #[error(transparent)]
     Forbidden(#[from] PermissionError),
@@ -230,7 +238,13 @@ pub async fn add_revision(
         what,
         next: Some(next),
     };
-    if found.state == SpecState::Draft || found.revision == 0 {
+    if found.state == SpecState::Draft {
+        return Err(RequestError::BeingWritten {
+            spec: found.id,
+            revision: found.revision + 1,
+        });
+    }
+    if found.revision == 0 {
         return Err(refused(
             "there is no revision to change",
             "ask for a specification with `ropewalk spec generate`",

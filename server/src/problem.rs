@@ -166,7 +166,7 @@ impl From<ChatError> for Problem {
             ChatError::Commit(error) => return error.into(),
             ChatError::Empty | ChatError::TooLong(_) => StatusCode::BAD_REQUEST,
             ChatError::Unknown(_) | ChatError::UnknownSession(_) => StatusCode::NOT_FOUND,
-            ChatError::Taken(_) | ChatError::Abandoned(_) | ChatError::Complete(_) => {
+            ChatError::Taken(_) | ChatError::Abandoned(_) | ChatError::Complete { .. } => {
                 StatusCode::CONFLICT
             }
         };

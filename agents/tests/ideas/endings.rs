@@ -2,8 +2,12 @@
 
 use ropewalk_desk::ideas::{self, ChatError, Opening};
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaKind, IdeaState, Phase};
+use ropewalk_store::ChangeSet;
+use serde_json::json;
 
 use super::house::{House, user};
 
@@ -35,7 +39,28 @@ async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
     assert!(brief.unwrap().contains("Borders by style."));
     assert!(house.types().await.contains(&"ideation.completed"));
     let again = ideas::finish(&house.person(), &slug, &user("ann")).await;
-    assert!(matches!(again, Err(ChatError::Complete(_))), "{again:?}");
+    assert!(
+        matches!(again, Err(ChatError::Complete { .. })),
+        "{again:?}"
+    );
+    let next = Words::of(&again.unwrap_err()).next.unwrap();
+    let wanted = "go on with `ropewalk spec generate borders`";
+    assert!(next.starts_with(wanted), "{next}");
+    let landed: Build = serde_json::from_value(json!({
+        "id": house.services.ids.next(), "spec": house.services.ids.next(), "revision": 1,
+        "hash": "0".repeat(64), "idea": slug, "user": "ann", "state": "succeeded",
+        "pause_requested": false, "branch": "build/borders", "target": "main", "priority": 5,
+        "working_ms": 0, "merged": "1".repeat(40), "correlation_id": house.services.ids.next(),
+        "created_at": house.clock.now(),
+    }))
+    .unwrap();
+    let mut changes = ChangeSet::new();
+    changes.insert(&landed);
+    house.store().commit(changes).await.unwrap();
+    let again = ideas::finish(&house.person(), &slug, &user("ann")).await;
+    let next = Words::of(&again.unwrap_err()).next.unwrap();
+    let wanted = format!("for a change say `ropewalk spec revise {}`", landed.spec);
+    assert!(next.starts_with(&wanted), "{next}");
 }
 
 #[tokio::test]

@@ -21,6 +21,15 @@ fn a_text_becomes_a_specification_without_a_conversation() {
     let spec: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(spec["state"], "generated", "{spec:#}");
     assert_eq!(spec["idea"], "walks");
+    // What is to be read goes on with what is to be said.
+    let (id, hash) = (spec["id"].as_str().unwrap(), spec["hash"].as_str().unwrap());
+    let next = format!(
+        "`ropewalk spec approve {} --hash {}`",
+        &id[id.len() - 8..],
+        &hash[..16]
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&next), "{said}");
     let idea = world.json("idea show walks");
     assert_eq!(idea["state"], "captured");
     let folder = std::path::PathBuf::from(idea["folder"].as_str().unwrap());
@@ -188,4 +197,10 @@ fn who_has_nothing_to_add_ends_the_conversation_at_once() {
     assert!(unknown.contains("idea list"), "{unknown}");
     let specified = world.json("spec generate walks");
     assert_eq!(specified["state"], "generated");
+    let said = one_line(world.ropewalk(["idea", "done", "walks"]), 1);
+    let next = format!(
+        "`ropewalk spec show {}` shows its specification, which waits for you",
+        specified["id"].as_str().unwrap()
+    );
+    assert!(said.contains(&next), "{said}");
 }

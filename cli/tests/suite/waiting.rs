@@ -30,6 +30,8 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
         assert!(drawn.contains(&waiter) && drawn.contains(id), "{drawn}");
     }
     let shown = world.run(&format!("question show {id}"));
+    let said = world.run("spec generate rivers");
+    assert_eq!(said, shown, "whoever meets the question sees all of it");
     for wanted in [
         "1. plain-files: Plain files (recommended)",
         "2. a-database: A database",

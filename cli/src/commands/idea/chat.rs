@@ -320,7 +320,7 @@ impl<'a> Conversation<'a> {
         } else {
             self.finish(&message)?;
         }
-        self.tell_phase(&session)
+        self.tell_phase(&session).await
     }
 
     /// Shows a reply that was not waited for, then what came meanwhile of the one that is.
@@ -418,15 +418,12 @@ impl<'a> Conversation<'a> {
         news.map_or(Ok(()), |news| self.output.note(&news))
     }
 
-    fn tell_phase(&mut self, session: &Session) -> Result<(), CliError> {
+    async fn tell_phase(&mut self, session: &Session) -> Result<(), CliError> {
         self.output.note(&status(session))?;
         let before = std::mem::replace(&mut self.phase, session.phase);
         if before != session.phase && session.phase == Phase::Complete {
-            let text = format!(
-                "the idea is clear; go on with `ropewalk spec generate {}`",
-                self.idea
-            );
-            self.output.note(&text)?;
+            let next = ideas::next_step(self.reach.store(), &self.idea).await?;
+            self.output.note(&format!("the idea is clear; {next}"))?;
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Show {
 }
 
 /// Returns the whole question for people.
-pub(super) fn human(question: &Question) -> String {
+pub(crate) fn human(question: &Question) -> String {
     let mut text = format!("{}\n", question.text.trim());
     // Writing to a String cannot fail.
     if !question.context.trim().is_empty() {

@@ -17,7 +17,7 @@ use crate::ids::IdText;
 use crate::wiring::Desk;
 
 /// The fewest digits of a hash that name what is approved.
-const FEWEST_DIGITS: usize = 16;
+pub(super) const FEWEST_DIGITS: usize = 16;
 /// How long the beginning of the build is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -10,10 +10,12 @@ use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
 use ropewalk_store::Query;
 
+use super::approve::FEWEST_DIGITS;
 use super::{given, show};
 use crate::app::App;
+use crate::commands::question;
 use crate::error::CliError;
-use crate::ids::IdeaText;
+use crate::ids::{IdeaText, last_digits};
 use crate::progress::Progress;
 use crate::wiring::{Crew, Reach, Vigil};
 
@@ -106,7 +108,9 @@ impl GenerationRequest {
         progress.finish();
         match end {
             End::Made(spec) if spec.state == SpecState::Generated => {
-                show::show(reach.store(), *spec, &app.output).await
+                let next = approval(&spec);
+                show::show(reach.store(), *spec, &app.output).await?;
+                next.map_or(Ok(()), |next| app.output.note(&next))
             }
             End::Made(spec) => {
                 let reason = spec
@@ -118,13 +122,11 @@ impl GenerationRequest {
                 ))
             }
             End::Asks(question) => {
-                let text = format!(
-                    "it waits for your answer: {} Answer with `ropewalk question answer {} …`",
-                    question.text, question.id
-                );
-                app.output.note(&text)?;
-                app.output
-                    .show(&*question, |question| question.id.to_string())
+                app.output.show(&*question, question::show::human)?;
+                let id = last_digits(question.id);
+                app.output.note(&format!(
+                    "it waits for your answer: `ropewalk question answer {id} …`"
+                ))
             }
         }
     }
@@ -192,4 +194,13 @@ async fn open_question(reach: &Reach, spec: SpecId) -> Result<Option<Question>, 
         .into_iter()
         .map(|row| row.record)
         .find(|question| question.about == about))
+}
+
+/// Says how a specification that was made is approved.
+fn approval(spec: &Specification) -> Option<String> {
+    let (id, hash) = (last_digits(spec.id), spec.hash.as_ref()?.to_string());
+    let hash = hash.get(..FEWEST_DIGITS).unwrap_or(&hash);
+    Some(format!(
+        "`ropewalk spec show {id}` shows it again; go on with `ropewalk spec approve {id} --hash {hash}`, or change it with `ropewalk spec revise {id} …`"
+    ))
 }
