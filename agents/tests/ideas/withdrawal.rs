@@ -5,6 +5,7 @@ use std::time::Duration;
 use ropewalk_desk::ideas;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::specification::{Complexity, SpecState};
 use ropewalk_schemas::{Slug, SpecId};
@@ -73,7 +74,42 @@ async fn an_abandoned_idea_ends_the_call_for_its_draft() {
     asked(&house).await;
     abandon(&house, &idea).await;
     at_rest(&house, 1).await;
-    assert_eq!(house.spec(spec).await.revision, 0);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Rejected, 0));
+    assert_eq!(record.reason.as_deref(), Some("the idea was abandoned"));
+}
+
+#[tokio::test]
+async fn an_idea_that_is_abandoned_during_a_revision_leaves_no_draft() {
+    let script = rule("idea: pets", &small_plan("Pets"));
+    let house = House::new(&script).await;
+    let (idea, spec) = requested(&house).await;
+    house.run().await;
+    let made = async || {
+        let made = house.spec(spec).await.state == SpecState::Generated;
+        made.then_some(())
+    };
+    house.until("the first revision", made).await;
+    let calls = house.calls();
+    let (person, ann) = (house.person(), user("ann"));
+    house.brake.set(true);
+    specifications::revise(&person, spec, &ann, "Dogs, too.")
+        .await
+        .unwrap();
+    let refused = specifications::revise(&person, spec, &ann, "And cats.").await;
+    let refused = Words::of(&refused.unwrap_err());
+    let told = format!("revision 2 of specification `{spec}` is being written");
+    assert_eq!(refused.message, told);
+    let next = refused.next.unwrap();
+    assert!(next.starts_with("say it once that is there"), "{next}");
+    abandon(&house, &idea).await;
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Rejected, 1));
+    assert_eq!(record.reason.as_deref(), Some("the idea was abandoned"));
+    at_rest(&house, calls).await;
+    house.brake.set(false);
+    at_rest(&house, calls).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Rejected);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::IdeaAbandoned;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{BuildId, Payload, Priority, QuestionId, Slug, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 use serde::Serialize;
@@ -72,6 +73,8 @@ struct Remains {
     open: Vec<BuildId>,
     /// The open questions.
     questions: Vec<Versioned<Question>>,
+    /// The specifications that are written, or wait for an approval.
+    specs: Vec<Versioned<Specification>>,
 }
 
 impl Remains {
@@ -93,7 +96,10 @@ impl Remains {
             return Err(AbandonError::Landed(slug.clone()));
         }
         let asked = of_idea().equal("state", QuestionState::Pending.as_str());
+        let on_their_way = [SpecState::Draft, SpecState::Generated].map(SpecState::as_str);
+        let specs = of_idea().one_of("state", on_their_way);
         Ok(Self {
+            specs: store.list(specs).await?,
             questions: store.list(asked).await?,
             idea,
             landed,
@@ -102,7 +108,7 @@ impl Remains {
     }
 }
 
-/// Gives an idea up: nothing about it is asked any more, and the build agent ends what of it is not landed.
+/// Gives an idea up: nothing about it is asked or planned any more, and the build agent ends what of it is not landed.
 pub async fn abandon(
     context: &Context,
     slug: &Slug,
@@ -115,6 +121,7 @@ pub async fn abandon(
             idea,
             landed,
             questions: asked,
+            specs,
             ..
         } = Remains::load(&context.store, slug).await?;
         let context = context.for_claim(idea.correlation_id, Priority::URGENT);
@@ -131,6 +138,19 @@ pub async fn abandon(
         }
         for question in &asked {
             questions::supersede(&mut changes, &context, question, "the idea was abandoned");
+        }
+        let why = reason.as_deref().map(|why| format!(": {why}"));
+        for spec in &specs {
+            let after = Specification {
+                state: SpecState::Rejected,
+                reason: Some(format!(
+                    "the idea was abandoned{}",
+                    why.as_deref().unwrap_or_default()
+                )),
+                updated_at: context.now(),
+                ..spec.record.clone()
+            };
+            changes.update(spec, &after);
         }
         changes.emit(context.event(
             Subject::idea(slug),
