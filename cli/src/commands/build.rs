@@ -61,7 +61,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::List(verb) => verb.run(app).await,
         Build::Show(verb) => verb.run(app).await,
         Build::Lines(verb) => verb.run(app).await,
-        Build::Wait(verb) => verb.run(app).await,
+        Build::Wait(verb) => Box::pin(verb.run(app)).await,
         Build::Pause(verb) => verb.run(app).await,
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,

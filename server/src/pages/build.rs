@@ -123,7 +123,7 @@ impl BuildPage {
 }
 
 /// Says in a few words what is wanted of a branch.
-fn wished(what: &BranchWish) -> &'static str {
+fn wished(what: BranchWish) -> &'static str {
     match what {
         BranchWish::BuildOnTop => "Building on what somebody put on its branch",
         BranchWish::OwnBranch => "A branch of its own",

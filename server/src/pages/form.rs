@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use ropewalk_schemas::InvalidId;
+
 use super::frame::is_wanted;
 use crate::guard::intake::{self, Bounds};
 use crate::guard::{Csrf, refused, who};
@@ -69,6 +71,11 @@ impl Fields {
             .collect();
         (!texts.is_empty()).then(|| WrittenText(texts.join("\n\n")))
     }
+}
+
+/// Says that a field holds no such id.
+pub(super) fn unreadable(error: &InvalidId) -> Problem {
+    Problem::usage(error.to_string())
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Fields {

@@ -7,9 +7,9 @@ use axum::response::Response;
 use ropewalk_desk::comments::{self, Comment};
 use ropewalk_desk::views::lines::{FileLines, Line, LineKind, LinesView, Side};
 use ropewalk_schemas::specification::{SpecState, Specification};
-use ropewalk_schemas::{CommitId, ContentHash, InvalidId};
+use ropewalk_schemas::{CommitId, ContentHash};
 
-use super::form::Fields;
+use super::form::{Fields, unreadable};
 use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
@@ -195,8 +195,4 @@ fn said(fields: &Fields) -> Result<Vec<Comment>, Problem> {
 async fn specification_of(shared: &ServerState, id: &str) -> Result<Specification, Problem> {
     let list = "the page of its idea shows them";
     shown::find::<Specification>(shared, id, "specification", list).await
-}
-
-fn unreadable(error: &InvalidId) -> Problem {
-    Problem::usage(error.to_string())
 }

@@ -83,9 +83,10 @@ impl Refusal {
             },
             words: &words.message,
             // What a program can send is no help to who looks at a page.
-            next: match is_stranger {
-                true => Some(LOG_IN),
-                false => words.next.as_deref(),
+            next: if is_stranger {
+                Some(LOG_IN)
+            } else {
+                words.next.as_deref()
             },
             written: written.map(|WrittenText(text)| text.as_str()),
             link: (!is_stranger).then_some((self.back.as_str(), called)),

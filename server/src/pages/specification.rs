@@ -7,10 +7,10 @@ use ropewalk_desk::specifications;
 use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{Complexity, Price, SpecState, Specification};
-use ropewalk_schemas::{ContentHash, InvalidId, Priority};
+use ropewalk_schemas::{ContentHash, Priority};
 use serde::Deserialize;
 
-use super::form::Fields;
+use super::form::{Fields, unreadable};
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node, TASKS};
 use super::{idea, markdown, shown};
@@ -148,7 +148,7 @@ pub(super) async fn approve(
     let found = found(&shared, &id).await?;
     let hash = hash(fields.text("hash"))?;
     let priority = match fields.text("priority").parse() {
-        Ok(number) => Priority::new(number).map_err(unreadable)?,
+        Ok(number) => Priority::new(number).map_err(|error| unreadable(&error))?,
         Err(_) => Priority::DEFAULT,
     };
     let context = shared.context();
@@ -190,11 +190,7 @@ fn shown_in(fields: &Fields) -> Result<Option<ContentHash>, Problem> {
 }
 
 fn hash(text: &str) -> Result<ContentHash, Problem> {
-    ContentHash::parse(text).map_err(unreadable)
-}
-
-fn unreadable(error: InvalidId) -> Problem {
-    Problem::usage(error.to_string())
+    ContentHash::parse(text).map_err(|error| unreadable(&error))
 }
 
 async fn found(shared: &ServerState, id: &str) -> Result<Specification, Problem> {

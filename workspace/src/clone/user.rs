@@ -54,17 +54,12 @@ impl LocalClone {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(GitError::files(&index)(error)),
         }
-        let unstaged = self
-            .git()
-            .try_run(
-                more.iter()
-                    .fold(
-                        self.call(["ls-files", "-z", "--modified", "--deleted"]),
-                        |call, more| call.argument(more),
-                    )
-                    .work_tree(&user.path, &index),
-            )
-            .await?;
+        let mut look = self.call(["ls-files", "-z", "--modified", "--deleted"]);
+        for argument in more {
+            look = look.argument(argument);
+        }
+        let look = look.work_tree(&user.path, &index);
+        let unstaged = self.git().try_run(look).await?;
         if unstaged.code != 0 || !unstaged.stdout.is_empty() {
             return Ok(true);
         }

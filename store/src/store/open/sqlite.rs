@@ -87,12 +87,14 @@ impl Store {
 async fn prepare_file(path: PathBuf) -> Result<(bool, File), OpenError> {
     let for_panic = path.clone();
     let work = move || {
-        let unreachable = |source| match is_want_of_room(&source) {
-            true => OpenError::NoSpace,
-            false => OpenError::Unreachable {
+        let unreachable = |source| {
+            if is_want_of_room(&source) {
+                return OpenError::NoSpace;
+            }
+            OpenError::Unreachable {
                 path: path.clone(),
                 source,
-            },
+            }
         };
         if path.exists() && !path.is_file() {
             return Err(OpenError::NotAFile(path));
@@ -209,7 +211,7 @@ fn damaged(path: &Path, finding: String) -> OpenError {
 fn is_full(path: &Path) -> bool {
     let mut name = path.to_owned().into_os_string();
     name.push(".room");
-    let tried = std::fs::write(&name, [0; ROOM_BYTES]);
+    let tried = std::fs::write(&name, vec![0; ROOM_BYTES]);
     std::fs::remove_file(&name).unwrap_or_default();
     tried.is_err_and(|problem| is_want_of_room(&problem))
 }

@@ -73,7 +73,7 @@ impl<Input: AsyncBufRead + Unpin> Listener<Input> {
         }
         let [begin, end] = PASTED;
         let text = utf8(block)?.replace(begin, "").replace(end, "");
-        Ok(order(text))
+        Ok(order(&text))
     }
 
     /// Returns the lines that have come and were not heard.
@@ -111,16 +111,16 @@ fn contains(text: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// Tells a message from a word that is meant for a program; with two strokes it is a message that begins with one.
-fn order(text: String) -> Utterance {
-    let is_word = |rest: &&str| {
+fn order(text: &str) -> Utterance {
+    let is_word = |rest: &str| {
         !rest.is_empty() && !rest.contains(|one: char| one == '/' || one.is_whitespace())
     };
     let said = text.trim();
-    if said.strip_prefix('/').filter(is_word).is_some() {
+    if said.strip_prefix('/').is_some_and(is_word) {
         return Utterance::Order(said.to_owned());
     }
-    let literal = said.strip_prefix("//").filter(is_word);
-    Utterance::Message(literal.map_or_else(|| text.clone(), |word| format!("/{word}")))
+    let literal = said.strip_prefix("//").filter(|rest| is_word(rest));
+    Utterance::Message(literal.map_or_else(|| text.to_owned(), |word| format!("/{word}")))
 }
 
 #[cfg(test)]
