@@ -35,7 +35,7 @@ impl Gate {
         let git = folder.join("git");
         fs::write(&git, script).unwrap();
         fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
-        let rest = std::env::var("PATH").unwrap();
+        let rest = std::env::var_os("PATH").unwrap().into_string().unwrap();
         Self {
             path: format!("{}:{rest}", folder.display()),
         }
@@ -103,7 +103,7 @@ fn a_signal_is_not_lost_beside_another_process_either() {
 #[test]
 fn a_signal_ends_a_verb_that_reads_its_text() {
     let world = World::scripted();
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let mut program = begun(&world, "spec generate --from -", &path);
     let mut text = program.stdin.take().unwrap();
     // The pipe holds one page: when more is written, the program reads.

@@ -56,7 +56,7 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     let asked = world.json("question list");
     let asked = text(&asked[0]["id"]);
     let answer = format!("question answer {}", &asked[asked.len() - 8..]);
-    assert_eq!(next, [answer.clone()]);
+    assert_eq!(next, std::slice::from_ref(&answer));
     let mut wait = world.ropewalk(["build", "wait", digits, "--at-most", "1"]);
     let waited = wait.assert().code(1).get_output().clone();
     let said = String::from_utf8(waited.stderr).unwrap();
