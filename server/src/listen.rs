@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use tracing::{debug, error, warn};
 
-use self::half::{Answer, Served};
+use self::half::{Answer, RequestCount};
 use crate::guard::Peer;
 use crate::shared::{Options, ServerState};
 use crate::{api, idempotency};
@@ -258,10 +258,10 @@ async fn connection(
     router: Router,
     stop: tokio_util::sync::CancellationToken,
 ) {
-    let served = Served::default();
+    let served = RequestCount::default();
     let (reader, writer) = stream.into_split();
     let stream = tokio::io::join(
-        half::Incoming {
+        half::IncomingBytes {
             reader,
             served: served.clone(),
             stop: stop.clone(),

@@ -19,14 +19,14 @@ use crate::ids::IdeaText;
 use crate::interrupts::{Interrupts, Turn};
 
 /// What runs on a state in other processes.
-struct Running {
+struct AgentHost {
     /// The roles that showed a sign of life.
     roles: BTreeSet<String>,
     /// Whether several processes share them.
     shared: bool,
 }
 
-impl Running {
+impl AgentHost {
     async fn look(desk: &Desk) -> Result<Self, CliError> {
         let since = desk.clock.now() - SILENCE;
         let shared = processes::any(desk.project.state())?;
@@ -198,13 +198,13 @@ impl Reach {
             return Ok(());
         };
         let patience = desk.clock.now() + BEGINNING;
-        let mut running = Running::look(desk).await?;
+        let mut running = AgentHost::look(desk).await?;
         while !running.has(role) {
             if running.is_known() || desk.clock.now() >= patience {
                 return Err(running.lacks(role));
             }
             self.pause().await?;
-            running = Running::look(desk).await?;
+            running = AgentHost::look(desk).await?;
         }
         Ok(())
     }

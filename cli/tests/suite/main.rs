@@ -17,7 +17,6 @@ mod given;
 #[cfg(test)]
 mod guarding;
 #[cfg(test)]
-mod interrupting;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]

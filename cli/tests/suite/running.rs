@@ -2,6 +2,7 @@
 mod cassettes;
 mod deploying;
 mod following;
+mod interrupting;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

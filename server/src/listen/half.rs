@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Counts the requests of one connection whose head has come, and which are not answered yet.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Served(Arc<AtomicUsize>);
+pub(super) struct RequestCount(Arc<AtomicUsize>);
 
-impl Served {
+impl RequestCount {
     /// Counts one request until what is returned is dropped.
     pub(super) fn begin(&self) -> ServedRequest {
         self.0.fetch_add(1, Ordering::SeqCst);
@@ -28,7 +28,7 @@ impl Served {
 
 /// One request that is being answered.
 #[derive(Debug)]
-pub(super) struct ServedRequest(Served);
+pub(super) struct ServedRequest(RequestCount);
 
 impl Drop for ServedRequest {
     fn drop(&mut self) {
@@ -38,13 +38,13 @@ impl Drop for ServedRequest {
 
 /// What comes in on a connection; it ends with `stop` where no request is served, so that nobody waits for the rest of one.
 #[derive(Debug)]
-pub(super) struct Incoming<R> {
+pub(super) struct IncomingBytes<R> {
     pub(super) reader: R,
-    pub(super) served: Served,
+    pub(super) served: RequestCount,
     pub(super) stop: CancellationToken,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for IncomingBytes<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
