@@ -73,7 +73,7 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     let preview = world.json(&format!("build land {build} --dry-run"));
     assert_eq!(
         preview,
-        json!({ "build": build, "into": "main", "way": "fast-forward", "gate": false })
+        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false })
     );
     assert_eq!(world.git(&["rev-parse", "main"]), before);
     assert_eq!(events(&world, "build.merged"), [] as [Value; 0]);

@@ -167,11 +167,12 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         let question = open_question(reach, id).await?;
         let spec = reach.store().get::<Specification>(&id.to_string()).await?;
         let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
-        if spec.state != SpecState::Draft {
-            return Ok(End::Made(Box::new(spec.record)));
-        }
+        // It was put away with its idea, and that is what there is to know.
         if is_abandoned(reach.store(), &spec.idea).await? {
             return Err(RequestError::Abandoned(spec.idea.clone()).into());
+        }
+        if spec.state != SpecState::Draft {
+            return Ok(End::Made(Box::new(spec.record)));
         }
         if let Some(question) = question {
             return Ok(End::Asks(Box::new(question)));
