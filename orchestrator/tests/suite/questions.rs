@@ -277,7 +277,7 @@ async fn words_to_what_has_consequences_ask_back_and_change_nothing() -> anyhow:
             panic!("`{prose}` decides nothing");
         };
         assert_eq!((id, text.as_str()), (question, prose));
-        assert_eq!(choices, "`yes` (Yes), `no` (No)");
+        assert_eq!(choices, "`yes` (Yes) or `no` (No)");
     }
     assert_eq!(
         state(&running, question).await?,
