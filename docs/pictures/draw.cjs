@@ -31,7 +31,7 @@ const PATIENCE = 600_000;
   await page.getByText("habit", { exact: false }).first().waitFor();
   await take("board");
   await open("/questions");
-  await page.getByText("build finished").first().waitFor();
+  await page.getByText("A build has ended").first().waitFor();
   await take("inbox");
   await browser.close();
 })().catch((error) => { console.error(error); process.exit(1); });
