@@ -343,7 +343,10 @@ async fn replies_that_are_not_kept_are_paid_counted_and_come_to_an_end_with_a_qu
         assert!(failure.error.contains("1048576 bytes"), "{}", failure.error);
     }
     let reason = task(&tasks, "T-1").reason.clone().unwrap();
-    assert!(reason.contains("a reply of the model was too large"), "{reason}");
+    assert!(
+        reason.contains("a reply of the model was too large"),
+        "{reason}"
+    );
     assert!(open.open_question("T-1").await.is_some());
     open.close().await;
 }
