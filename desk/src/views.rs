@@ -51,11 +51,6 @@ impl Span {
     }
 }
 
-/// Returns whether older ones come after a page, of `all` that there are; pages are numbered from 0.
-fn has_older(number: u32, all: u64) -> bool {
-    all > u64::from(number.saturating_add(1)) * u64::from(PAGE)
-}
-
 /// Returns how many pages so many entries have.
 fn pages(all: u64) -> u32 {
     u32::try_from(all.div_ceil(u64::from(PAGE))).unwrap_or(u32::MAX)

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{RequirementView, Trace};
-use super::{AT_ONCE, PAGE, Span, has_older, pages, question, records};
+use super::{AT_ONCE, PAGE, Span, pages, question, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,8 +39,6 @@ pub struct BuildRow {
 pub struct BuildPage {
     /// The builds, the newest first.
     pub rows: Vec<BuildRow>,
-    /// Whether a page with older ones comes after this.
-    pub has_older: bool,
     /// How many pages there are.
     pub pages: u32,
 }
@@ -151,7 +149,6 @@ pub async fn page(
     let all = store.count::<Build>(filter.query()).await?;
     Ok(BuildPage {
         rows: rows(store, records(builds), providers).await?,
-        has_older: has_older(number, all),
         pages: pages(all),
     })
 }

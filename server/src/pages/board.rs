@@ -119,7 +119,7 @@ pub(super) async fn show(
         columns: columns.into(),
         abandoned,
         ideas: board.ideas,
-        pager: wanted.pager("/", board.has_older).ending_at(board.pages),
+        pager: wanted.pager("/", board.pages),
     })
 }
 

@@ -175,7 +175,7 @@ pub(super) async fn list(
     );
     page(&List {
         frame,
-        pager: wanted.pager(&path, found.has_older).ending_at(found.pages),
+        pager: wanted.pager(&path, found.pages),
         rows: found.rows,
         state,
     })
@@ -215,13 +215,11 @@ pub(super) async fn show(
         timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),
         before,
-        pager: wanted
-            .pager_of(
-                &format!("/builds/{id}"),
-                view.tasks.len() > before.saturating_add(ROWS),
-                ["tasks before", "further tasks"],
-            )
-            .ending_at(u32::try_from(view.tasks.len().div_ceil(ROWS)).unwrap_or(u32::MAX)),
+        pager: wanted.pager_of(
+            &format!("/builds/{id}"),
+            u32::try_from(view.tasks.len().div_ceil(ROWS)).unwrap_or(u32::MAX),
+            ["tasks before", "further tasks"],
+        ),
         frame,
         view,
     })

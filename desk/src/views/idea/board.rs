@@ -13,7 +13,7 @@ use ropewalk_store::{Query, ReadError, Record, Store};
 use super::IdeaRow;
 use crate::views::build::{self, BuildRow};
 use crate::views::dead_letter;
-use crate::views::{PAGE, has_older, pages, records};
+use crate::views::{PAGE, pages, records};
 
 /// How many of the newest dead letters the cards tell of.
 const LETTERS: u32 = 500;
@@ -25,8 +25,6 @@ pub struct BoardView {
     pub cards: Vec<BoardCard>,
     /// How many ideas there are on all pages.
     pub ideas: u64,
-    /// Whether a page with older ones comes after this.
-    pub has_older: bool,
     /// How many pages there are.
     pub pages: u32,
 }
@@ -75,7 +73,6 @@ pub async fn show(
     Ok(BoardView {
         cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,
-        has_older: has_older(number, all),
         pages: pages(all),
     })
 }
