@@ -211,7 +211,7 @@ pub async fn revise_shown(
 ) -> Result<(), RequestError> {
     loop {
         let (found, context) = opened(context, spec).await?;
-        is_newest(&found, shown)?;
+        check_newest(&found, shown)?;
         let mut changes = ChangeSet::new();
         let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
         if closed(changes, &context, &found, reason).await? {
@@ -292,7 +292,7 @@ pub async fn reject_shown(
     let reason = checked(reason)?;
     loop {
         let (found, context) = opened(context, spec).await?;
-        is_newest(&found, shown)?;
+        check_newest(&found, shown)?;
         let rejected = found.state.to(SpecState::Rejected);
         let state = rejected.map_err(|_| RequestError::State {
             spec,
@@ -325,7 +325,7 @@ pub async fn reject_shown(
 }
 
 /// Refuses what somebody decides who was shown another revision than the newest.
-fn is_newest(found: &Specification, shown: Option<&ContentHash>) -> Result<(), RequestError> {
+fn check_newest(found: &Specification, shown: Option<&ContentHash>) -> Result<(), RequestError> {
     if shown.is_some() && found.hash.as_ref() != shown {
         Err(RequestError::Newer(found.id))
     } else {

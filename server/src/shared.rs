@@ -9,14 +9,15 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::Tail;
 use ropewalk_config::settings::{BudgetSettings, Network};
-use ropewalk_desk::builds::landing::LandingView;
+use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::health::Finding;
-use ropewalk_desk::people::People;
+use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -129,17 +130,21 @@ impl ServerState {
         landing.map_err(|error| Problem::failed(&error))
     }
 
-    /// Refuses a landing of other heads than the branches have: that of the build, and that of where it goes.
-    pub(crate) async fn check_shown(
+    /// Notes that `person` wants a landing of the heads that were `shown`, if any were: that of the build, and that of where
+    /// it goes.
+    pub(crate) async fn land(
         &self,
         build: &Build,
+        landing: Landing,
+        person: &Person,
         shown: [Option<String>; 2],
     ) -> Result<(), Problem> {
-        if shown.iter().all(Option::is_none) {
-            return Ok(());
+        person.demand(Right::Land)?;
+        if shown.iter().any(Option::is_some) {
+            let [from, onto] = shown.each_ref().map(Option::as_deref);
+            self.landing(build).await?.check_shown(from, onto)?;
         }
-        let [from, onto] = shown.each_ref().map(Option::as_deref);
-        Ok(self.landing(build).await?.check_shown(from, onto)?)
+        Ok(landing::land(&self.context(), build, landing, person).await?)
     }
 
     /// Tells how everything is that a run needs. A look takes a while: who asks meanwhile, or soon after, hears the same.

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,9 +154,8 @@ pub(crate) async fn land(
     } else {
         Landing::Land
     };
-    person.demand(Right::Land)?;
-    shared.check_shown(&build, [land.from, land.onto]).await?;
-    landing::land(&shared.context(), &build, landing, &person).await?;
+    let shown = [land.from, land.onto];
+    shared.land(&build, landing, &person, shown).await?;
     Ok(recorded(&build))
 }
 

@@ -56,9 +56,7 @@ pub(in crate::pages) async fn land(
         "resolve" => Landing::Resolve,
         _ => Landing::Land,
     };
-    person.demand(Right::Land)?;
     let shown = ["from", "onto"].map(|field| fields.filled(field));
-    shared.check_shown(&build, shown).await?;
-    landing::land(&shared.context(), &build, landing, &person).await?;
+    shared.land(&build, landing, &person, shown).await?;
     Ok(go(&format!("/builds/{id}")))
 }
