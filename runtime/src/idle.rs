@@ -2,7 +2,8 @@
 //!
 //! A piece of work that is asked to stop finishes what it has in hand. While it waits at a [`Brake`](crate::Brake), or
 //! until a provider takes calls again, it has nothing in hand: code far below says so by [`waiting`], and whoever runs
-//! the work by [`unless_idle`] drops it then, as a crash would. What it was to do is left to the next start.
+//! the work by [`unless_idle`] drops it then, as a crash would. What it was to do is left to the next start. Who waits for
+//! a model that was asked is laid [aside](crate::in_hand::aside), but not idle: the answer is paid for.
 
 use std::future::Future;
 

@@ -194,7 +194,8 @@ impl Lander {
     }
 }
 
-/// Says what landing a build would come to as things stand, or why it would be refused; moves, records and sends nothing, and has no gate look.
+/// Says what landing a build would come to as things stand, or why it would be refused; moves, records and sends nothing,
+/// and has no gate look.
 pub async fn preview(
     clone: &LocalClone,
     context: &Context,

@@ -13,6 +13,15 @@ use crate::browser::{Browser, HTML};
 use crate::house::{ADA, Answer, BOB, House, answered};
 use crate::troubles::{dead_letter, die, state};
 
+/// What every page is drawn by.
+const FILES: [&str; 5] = [
+    "ropewalk.css",
+    "ropewalk.js",
+    "writing.js",
+    "htmx.js",
+    "icon.svg",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else() {
     let house = House::new().await;
@@ -46,13 +55,7 @@ async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else()
             assert!(!page.text.contains(foreign), "{path} has {foreign}");
         }
     }
-    for name in [
-        "ropewalk.css",
-        "ropewalk.js",
-        "writing.js",
-        "htmx.js",
-        "icon.svg",
-    ] {
+    for name in FILES {
         let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
         assert_eq!(file.status, 200, "{name}");
     }
@@ -212,13 +215,7 @@ async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_dra
     let browser = Browser::new(&house).await;
     house.specified().await;
     let mut size = browser.read("/").await.text.len();
-    for name in [
-        "ropewalk.css",
-        "ropewalk.js",
-        "writing.js",
-        "htmx.js",
-        "icon.svg",
-    ] {
+    for name in FILES {
         let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
         size += file.text.len();
     }

@@ -27,6 +27,13 @@ async fn built(open: &OpenHouse) -> Build {
     build
 }
 
+/// Commits to the branch of the user what conflicts with what was built.
+fn conflict(house: &House, open: &OpenHouse) {
+    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "mine"]);
+}
+
 /// Returns how many files are owned; that a build did own one is remembered after its end.
 async fn owned(open: &OpenHouse) -> usize {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
@@ -74,9 +81,7 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
     let house = House::new(&writes("T-1", "a.txt", "good\n", None));
     let open = house.open().await;
     let build = built(&open).await;
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
-    open.git(&["add", "."]);
-    open.git(&["commit", "-q", "-m", "mine"]);
+    conflict(&house, &open);
     let main = open.git(&["rev-parse", "main"]);
     open.answer_about_build("merge").await;
     open.until(build.spec, |build, _| {
@@ -113,9 +118,7 @@ async fn a_landing_that_is_refused_leaves_one_question_about_its_branch() {
     let house = House::new(&writes("T-1", "a.txt", "good\n", None));
     let open = house.open().await;
     let build = built(&open).await;
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
-    open.git(&["add", "."]);
-    open.git(&["commit", "-q", "-m", "mine"]);
+    conflict(&house, &open);
     assert_eq!(pending(&open).await[0].trigger, "build_finished");
     let ada = Person {
         name: UserSlug::parse("ada").unwrap(),
