@@ -71,7 +71,7 @@ async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_o
         tasks.iter().any(|task| task.state == TaskState::Working)
     })
     .await;
-    open.close().await;
+    assert!(open.close().await.is_empty(), "a loop ran on");
     assert_eq!(house.calls(), 0, "a model was asked");
     house.brake.set(false);
     let open = house.open().await;
