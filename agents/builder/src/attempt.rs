@@ -207,6 +207,9 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     if let Some(kept) = &work.claim.task.regate {
         return regate::regate(work, kept, report).await;
     }
+    if let Some(ending) = regate::by_hand::take_up(work, report).await? {
+        return Ok(ending);
+    }
     let now = work.context.now();
     let key = work.key();
     let acquired = async {

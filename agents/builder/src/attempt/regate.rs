@@ -1,5 +1,7 @@
 //! Shows kept work to the gate again, as it is: no slot, no model.
 
+pub(super) mod by_hand;
+
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_workspace::Rebase;
@@ -23,10 +25,16 @@ pub(super) async fn regate(
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
     let clone = &work.shared.clone;
-    let commit = match clone.rebase(&kept.candidate, &work.base()).await? {
-        Rebase::Rebased(rebased) => rebased.commit,
-        Rebase::Conflict(files) => {
-            return Ok(Ending::Failed(Box::new(landing::conflict(&files))));
+    // What a person made may be several commits, and stays them where they stand on the head.
+    let stands = clone.is_ancestor(&work.base(), &kept.candidate).await?;
+    let commit = if stands {
+        kept.candidate.clone()
+    } else {
+        match clone.rebase(&kept.candidate, &work.base()).await? {
+            Rebase::Rebased(rebased) => rebased.commit,
+            Rebase::Conflict(files) => {
+                return Ok(Ending::Failed(Box::new(landing::conflict(&files))));
+            }
         }
     };
     let preserved = clone.preserve(&work.key(), &commit).await?;

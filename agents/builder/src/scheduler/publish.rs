@@ -59,7 +59,7 @@ pub(crate) async fn publish(
 }
 
 /// What keeps a branch from following the head.
-enum Against {
+pub(crate) enum Against {
     /// Somebody else moved it; it is there now, if it is.
     Moved(Option<CommitId>),
     /// The repository does not take it.
@@ -123,7 +123,8 @@ async fn is_ours(
     Ok(after_ours && shared.clone.is_ancestor(actual, head).await?)
 }
 
-async fn hold(
+/// Holds a build whose branch does not follow its head, and asks how to go on.
+pub(crate) async fn hold(
     shared: &SharedState,
     context: &Context,
     build: &Versioned<Build>,

@@ -1,6 +1,7 @@
 //! What people are asked and told, and what follows from their words.
 
 mod amending;
+mod by_hand;
 mod consent;
 mod control;
 mod giving_up;

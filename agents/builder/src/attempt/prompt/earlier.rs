@@ -50,6 +50,18 @@ pub(in crate::attempt) async fn said_of(
     Ok(said.find_map(|(_, summary)| summary))
 }
 
+/// Returns the commit that the last attempt of an earlier round worked from; none where there was none.
+pub(in crate::attempt) async fn last_base(
+    work: &Work<'_>,
+) -> Result<Option<CommitId>, BuilderError> {
+    let attempts = attempts(work).await?;
+    let mut before = attempts
+        .into_iter()
+        .rev()
+        .filter(|one| one.id != work.claim.attempt.id);
+    Ok(before.next().map(|one| one.into_inner().base))
+}
+
 /// Lists the attempts at the task, the first one first.
 async fn attempts(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderError> {
     let attempt = &work.claim.attempt;

@@ -1,0 +1,155 @@
+//! Takes up what a person made by hand: a task that is tried again is shown to its gate as it stands on the branch, before a
+//! model is asked for anything.
+
+use ropewalk_schemas::attempt::{AttemptState, Verdict};
+use ropewalk_schemas::task::Action;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::commit::LoggedCommit;
+
+use crate::attempt::ending::Fault;
+use crate::attempt::report::Report;
+use crate::attempt::work::{Work, held_now};
+use crate::attempt::{Ending, PassedCandidate, Phase, advance, earlier, gating, land, start};
+use crate::context::retry_on_conflict;
+use crate::error::BuilderError;
+use crate::scheduler::adopt::adopted;
+use crate::scheduler::publish::{self, Against};
+
+/// What is written into each commit of this program, and by nobody else.
+const OURS: &str = "Ropewalk-Execution";
+/// So many commits are named in what is told of them.
+const NAMED: usize = 5;
+
+/// Work that no attempt made.
+struct HandWork {
+    /// With it, on the head.
+    commit: CommitId,
+    /// Without it.
+    parent: CommitId,
+    /// Where the branch is with it, unless the build goes on from there already.
+    branch: Option<CommitId>,
+    /// What it is, by the subjects of its commits.
+    told: String,
+}
+
+/// Shows what people made since the task failed to the gate and lands it; none where they made nothing, or where that
+/// needs a model.
+///
+/// What somebody put on the branch and what does not pass stays where it is, and is asked about.
+pub(in crate::attempt) async fn take_up(
+    work: &Work<'_>,
+    report: &mut Report,
+) -> Result<Option<Ending>, BuilderError> {
+    let Some(made) = find(work).await? else {
+        return Ok(None);
+    };
+    if !start(work).await? {
+        return Ok(Some(taken_away()));
+    }
+    note(work, &made, report).await?;
+    if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {
+        return Ok(Some(taken_away()));
+    }
+    let allowed = held_now(&work.locks).into_keys();
+    let allowed: Vec<RepoPath> = allowed.chain(report.granted.clone()).collect();
+    let kept_out = &[];
+    let seen = gating::check(work, &made.commit, &made.parent, (&allowed, kept_out)).await?;
+    let Some(seen) = seen else {
+        let ended = "it was ended during the gate".to_owned();
+        return Ok(Some(Ending::Interrupted(ended)));
+    };
+    if seen.evidence.verdict == Verdict::Passed {
+        let passed = PassedCandidate { seen, allowed };
+        return land(work, passed, report).await.map(Some);
+    }
+    let fault = Fault::seen(seen);
+    match made.branch {
+        // A person decides about it, and it goes to the gate again as it is.
+        _ if !fault.protected.is_empty() => Ok(Some(Ending::Failed(Box::new(fault)))),
+        Some(branch) => ask(work, branch, &fault).await.map(Some),
+        None => {
+            *report = Report::default();
+            Ok(None)
+        }
+    }
+}
+
+fn taken_away() -> Ending {
+    Ending::Interrupted("the task was taken away".to_owned())
+}
+
+/// Finds what people committed since the last round of the task ended; none for a task that nobody wanted tried again.
+async fn find(work: &Work<'_>) -> Result<Option<HandWork>, BuilderError> {
+    let task = &work.claim.task;
+    let is_retried = !task.earlier_failures.is_empty() && task.failures.is_empty();
+    if !is_retried || task.joins.is_some() || task.block.action == Action::Verify {
+        return Ok(None);
+    }
+    let Some(since) = earlier::last_base(work).await? else {
+        return Ok(None);
+    };
+    let base = work.base();
+    let clone = &work.shared.clone;
+    let build = &work.claim.build;
+    if let Some(found) = adopted(work.shared, &work.context, build).await?
+        && !clone.is_ancestor(&found.branch, &base).await?
+    {
+        let made = clone.log(Some(&base), &found.branch).await?;
+        return Ok(Some(HandWork {
+            commit: found.head,
+            parent: base,
+            branch: Some(found.branch),
+            told: told(&made),
+        }));
+    }
+    let made = clone.log(Some(&since), &base).await?;
+    let made: Vec<LoggedCommit> = made.into_iter().filter(|one| !is_ours(one)).collect();
+    Ok((!made.is_empty()).then(|| HandWork {
+        commit: base,
+        parent: since,
+        branch: None,
+        told: told(&made),
+    }))
+}
+
+fn is_ours(commit: &LoggedCommit) -> bool {
+    commit.trailers.iter().any(|(name, _)| name == OURS)
+}
+
+fn told(made: &[LoggedCommit]) -> String {
+    let subjects = made.iter().rev().take(NAMED).map(|one| &*one.subject);
+    let subjects: Vec<&str> = subjects.collect();
+    format!("Made by hand: {}", subjects.join("; "))
+}
+
+/// Notes what is shown to the gate, and keeps it.
+async fn note(work: &Work<'_>, made: &HandWork, report: &mut Report) -> Result<(), BuilderError> {
+    let clone = &work.shared.clone;
+    let kept = clone.preserve(&work.key(), &made.commit).await?;
+    let changed = clone.changed_files(made.parent.as_str(), made.commit.as_str());
+    let changed = changed.await?.into_iter();
+    report.granted = changed
+        .filter_map(|file| RepoPath::parse(&file.path).ok())
+        .collect();
+    report.candidate = Some(made.commit.clone());
+    report.preserve_ref = Some(kept.reference);
+    report.summary = Some(made.told.clone());
+    Ok(())
+}
+
+/// Asks how to go on with what somebody put on the branch; the task waits with its build.
+async fn ask(work: &Work<'_>, branch: CommitId, fault: &Fault) -> Result<Ending, BuilderError> {
+    let against = Against::Moved(Some(branch));
+    retry_on_conflict!(&work.claim.task.id, {
+        if let Some(rows) = work.rows().await? {
+            publish::hold(work.shared, &work.context, &rows.build, &against).await?;
+        }
+        Ok(Some(()))
+    })?;
+    let name = &work.claim.build.branch;
+    let why = format!(
+        "what was put on `{name}` does not pass its check yet: {}",
+        fault.error
+    );
+    Ok(Ending::Interrupted(why))
+}
