@@ -278,6 +278,11 @@ fn budget(config: &Config) -> Option<Fault> {
 }
 
 fn gate(config: &Config) -> Option<Fault> {
+    if let Some(line) = &config.build.setup
+        && (line.trim().is_empty() || line.contains('\n'))
+    {
+        return Some(("build.setup".to_owned(), "must be one shell line".into()));
+    }
     let zero = config
         .gate
         .level_seconds

@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
 use crate::otel::{self, OtelVariables};
-use crate::settings::{Config, GateSettings, credentials};
+use crate::settings::{Config, credentials};
 use crate::trust::{TrustRequest, refuse_strangers};
 
 /// The name of a project's file.
@@ -92,16 +92,14 @@ impl Config {
             layers,
         })
     }
-}
 
-impl GateSettings {
-    /// Reads the gate from the text of a project's file as a commit holds it; keys that the text does not set keep their defaults.
+    /// Reads the text of a project's file as a commit holds it; keys that the text does not set keep their defaults.
     pub fn of_project_text(text: &str) -> Result<Self, ConfigError> {
         let mut layers = Layers::default();
         layers.add_toml(DEFAULTS, &Origin::Default)?;
         let path = PathBuf::from(PROJECT_FILE);
         layers.add_toml(text, &Origin::Project { path, line: None })?;
-        Ok(*read(&layers)?.gate)
+        read(&layers)
     }
 }
 

@@ -430,10 +430,12 @@ fn a_state_directory_that_a_link_leads_into_a_working_tree_is_refused() -> anyho
 
 #[test]
 fn the_gate_of_a_commit_is_read_from_its_text() -> anyhow::Result<()> {
-    use ropewalk_config::settings::GateSettings;
-    let gate = GateSettings::of_project_text(
-        "[[gate.commands]]\nname = \"tests\"\ncommand = \"cargo test\"\ntimeout_seconds = 60\n",
+    let config = Config::of_project_text(
+        "[build]\nsetup = \"make ready\"\n\
+         [[gate.commands]]\nname = \"tests\"\ncommand = \"cargo test\"\ntimeout_seconds = 60\n",
     )?;
+    assert_eq!(config.build.setup.as_deref(), Some("make ready"));
+    let gate = config.gate;
     assert_eq!(gate.commands.len(), 1);
     assert_eq!(
         gate.commands

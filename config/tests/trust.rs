@@ -106,6 +106,7 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
             "[build]\npackage_managers = [\"npm\"]",
             "build.package_managers",
         ),
+        ("[build]\nsetup = \"make ready\"", "build.setup"),
         ("[build]\nturns = 5000", "build.turns"),
         (
             "[budget]\nattempt_tokens = 900000000",

@@ -4,9 +4,9 @@ mod case;
 
 use std::time::Duration;
 
+use ropewalk_schemas::RequirementId;
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
 use ropewalk_schemas::task::{Action, Task};
-use ropewalk_schemas::{CommitId, RequirementId};
 use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
@@ -55,9 +55,10 @@ pub async fn check(
     let mut verdict = Findings::default();
     let looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
     let mut ran = GateRuns::default();
-    let mut installs = asked_installs(runner, candidate.commit, candidate.task).await?;
+    let asked = async |commit| install::for_tasks(runner, &gate, commit, [candidate.task]).await;
+    let mut installs = asked(candidate.commit).await?;
     if verdict.is_clean() {
-        let parent_installs = asked_installs(runner, candidate.parent, candidate.task).await?;
+        let parent_installs = asked(candidate.parent).await?;
         let passed = &candidate.precedents.passed;
         let mut job = Job {
             runner,
@@ -114,20 +115,8 @@ pub async fn check(
         error: verdict.error(),
         protected: looked.protected,
         changed: looked.changed,
-        installable: !installs.is_empty(),
+        installable: installs.iter().any(Install::is_of_packages),
     }))
-}
-
-/// Lists the installs that a task asks for at a commit: those of a round in which something was missing before.
-async fn asked_installs(
-    runner: &GateRunner,
-    commit: &CommitId,
-    task: &Task,
-) -> Result<Vec<Install>, GateError> {
-    if task.installs == 0 {
-        return Ok(Vec::new());
-    }
-    install::found_at(runner, commit, [task]).await
 }
 
 /// What the commands of a gate are run for.

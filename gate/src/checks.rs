@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ropewalk_config::settings::GateSettings;
+use ropewalk_config::Config;
 use ropewalk_schemas::GlobPattern;
 use ropewalk_schemas::attempt::{CheckKind, Level};
 
@@ -27,6 +27,8 @@ pub struct GateCheck {
 /// The commands of a gate, and how deep it looks.
 #[derive(Debug, Clone)]
 pub struct Gate {
+    /// A shell line that makes each fresh checkout ready.
+    pub setup: Option<String>,
     /// The commands, in order.
     pub checks: Vec<GateCheck>,
     /// How deep the gate of a task looks.
@@ -46,6 +48,7 @@ pub struct Gate {
 impl Default for Gate {
     fn default() -> Self {
         Self {
+            setup: None,
             checks: Vec::new(),
             task_level: Level::Quick,
             build_level: Level::Standard,
@@ -57,8 +60,9 @@ impl Default for Gate {
     }
 }
 
-impl From<&GateSettings> for Gate {
-    fn from(settings: &GateSettings) -> Self {
+impl From<&Config> for Gate {
+    fn from(config: &Config) -> Self {
+        let settings = config.gate.as_ref();
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         let check = |command: &ropewalk_config::settings::GateCommand| GateCheck {
             name: command.name.clone(),
@@ -69,6 +73,7 @@ impl From<&GateSettings> for Gate {
         };
         let limits = settings.level_seconds.0.iter();
         Self {
+            setup: config.build.setup.clone(),
             checks: settings.commands.iter().map(check).collect(),
             task_level: settings.task_level,
             build_level: settings.build_level,
@@ -141,7 +146,7 @@ mod tests {
                     [[gate.commands]]\nname = \"lint\"\ncommand = \"l\"\nlevel = \"quick\"\n\
                     [[gate.commands]]\nname = \"unit\"\ncommand = \"u\"\nlevel = \"standard\"\n\
                     [[gate.commands]]\nname = \"audit\"\ncommand = \"s\"\nlevel = \"comprehensive\"\ntimeout_seconds = 5\n";
-        Gate::from(&GateSettings::of_project_text(text).unwrap())
+        Gate::from(&Config::of_project_text(text).unwrap())
     }
 
     #[test]

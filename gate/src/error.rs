@@ -26,9 +26,9 @@ pub enum GateError {
     /// The project's file at the base commit says nothing that a gate could be made of.
     #[error("{}", .0.message)]
     BaseGate(Words),
-    /// Packages that could be installed before could not be installed again.
-    #[error("the packages could not be installed again between two checks: {0}")]
-    Reinstall(String),
+    /// A checkout could not be made ready for its checks.
+    #[error("the checkout could not be made ready: {0}")]
+    NotReady(String),
     /// Somebody ended a check that nobody should end.
     #[error("the check of the whole was ended")]
     Ended,
@@ -41,7 +41,7 @@ impl Advice for GateError {
             Self::Slot(error) => error.next(),
             Self::Command(error) => error.next(),
             Self::BaseGate(words) => words.next.clone(),
-            Self::File { .. } | Self::Reinstall(_) | Self::Ended => None,
+            Self::File { .. } | Self::NotReady(_) | Self::Ended => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
+use crate::checks::Gate;
 use crate::difference::scope;
 use crate::error::GateError;
 use crate::judge::Ruling;
@@ -17,6 +18,23 @@ use crate::runner::{Check, Findings, GateRunner, Place, Turn};
 
 /// So many files that an install changed are named.
 const NAMED_FILES: usize = 5;
+
+/// Lists what makes a checkout of `commit` ready for tasks: what the gate says, and the packages of those that missed some
+/// before.
+pub async fn for_tasks(
+    runner: &GateRunner,
+    gate: &Gate,
+    commit: &CommitId,
+    tasks: impl IntoIterator<Item = &Task>,
+) -> Result<Vec<Install>, GateError> {
+    let mut installs: Vec<Install> = gate.setup.clone().map(Install::Setup).into_iter().collect();
+    let missed = tasks.into_iter().filter(|task| task.installs > 0);
+    let missed: Vec<&Task> = missed.collect();
+    if !missed.is_empty() {
+        installs.extend(found_at(runner, commit, missed).await?);
+    }
+    Ok(installs)
+}
 
 /// Lists what can be installed for tasks at a commit.
 pub async fn found_at(
@@ -62,7 +80,7 @@ pub async fn in_turn(
     turn.variables
         .extend(python_path(turn.clean.root(), installs));
     if !installs.is_empty() && findings.is_clean() {
-        note_strays(&turn.clean.changed_files().await?, findings);
+        note_strays(&turn.clean.changed_files().await?, installs, findings);
         if !findings.is_clean()
             && let Some(commit) = turn.clean.commit().cloned()
         {
@@ -101,7 +119,11 @@ pub async fn run(
             Ruling::Held { finding } => findings.hold(finding),
             Ruling::Fails { class, finding } => {
                 let line = format!("{finding}: {}", check.command);
-                findings.fail(class_of(class), line, &run.output);
+                if install.is_of_packages() || is_passing(class) {
+                    findings.fail(class_of(class), line, &run.output);
+                } else {
+                    findings.hold_with(line, &run.output);
+                }
             }
         }
         runs.push(run);
@@ -112,16 +134,22 @@ pub async fn run(
     Ok(Some(runs))
 }
 
+/// Says whether it keeps an install from its work for a while only.
+const fn is_passing(found: FailureClass) -> bool {
+    matches!(found, FailureClass::Network | FailureClass::Resource)
+}
+
 /// What keeps an install from its work for a while is waited out; all else is a package that cannot be had.
 const fn class_of(found: FailureClass) -> FailureClass {
-    match found {
-        FailureClass::Network | FailureClass::Resource => found,
-        _ => FailureClass::MissingDependency,
+    if is_passing(found) {
+        found
+    } else {
+        FailureClass::MissingDependency
     }
 }
 
-/// Tells of files that an install changed and that are no products of it.
-pub fn note_strays(changed: &[ChangedFile], findings: &mut Findings) {
+/// Tells of files that installs changed and that are no products of them.
+pub fn note_strays(changed: &[ChangedFile], installs: &[Install], findings: &mut Findings) {
     let strays: Vec<String> = changed
         .iter()
         .filter(|file| !is_product(file))
@@ -131,11 +159,18 @@ pub fn note_strays(changed: &[ChangedFile], findings: &mut Findings) {
         return;
     }
     let named = strays[..strays.len().min(NAMED_FILES)].join(", ");
+    let are_packages = installs.iter().all(Install::is_of_packages);
+    let who = if are_packages { "install" } else { "setup" };
     let line = format!(
-        "the install changed {} files that belong to the project, which was undone: {named}",
+        "the {who} changed {} files that belong to the project, which was undone: {named}",
         strays.len()
     );
-    findings.fail(FailureClass::MissingDependency, line, "");
+    if are_packages {
+        findings.fail(FailureClass::MissingDependency, line, "");
+    } else {
+        // No task can mend the line of the base commit.
+        findings.hold(line);
+    }
 }
 
 fn is_product(file: &ChangedFile) -> bool {

@@ -1,5 +1,5 @@
-//! Decides how packages are installed: by command lines of this program, from the manifests that lie beside the files of
-//! a task, and by nobody who is not allowed.
+//! Decides what makes a checkout ready: the line of the project's file, and packages, which are installed by command lines
+//! of this program, from the manifests that lie beside the files of a task, and by nobody who is not allowed.
 
 use std::collections::BTreeSet;
 
@@ -9,33 +9,61 @@ use ropewalk_schemas::RepoPath;
 /// Where pip puts packages; whoever runs a command beside them names it in `PYTHONPATH`.
 const PYTHON_PACKAGES: &str = ".venv/packages";
 
-/// One run of a package manager.
+/// One command that makes a checkout ready.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Install {
-    /// Who installs.
-    pub manager: PackageManager,
-    /// The directory of the manifest, from the root of the checkout; empty for the root.
-    pub directory: String,
-    /// Whether a lock file beside the manifest fixes every version.
-    pub locked: bool,
+pub enum Install {
+    /// The line of the project's file, at the root.
+    Setup(String),
+    /// A run of a package manager.
+    Packages {
+        /// Who installs.
+        manager: PackageManager,
+        /// The directory of the manifest, from the root of the checkout; empty for the root.
+        directory: String,
+        /// Whether a lock file beside the manifest fixes every version.
+        locked: bool,
+    },
 }
 
 impl Install {
     /// Names it in the evidence.
     pub fn name(&self) -> String {
-        let manager = match self.manager {
-            PackageManager::Npm => "npm",
-            PackageManager::Pip => "pip",
+        let Self::Packages {
+            manager, directory, ..
+        } = self
+        else {
+            return "setup".to_owned();
         };
-        match self.directory.as_str() {
+        let manager = manager.as_str();
+        match directory.as_str() {
             "" => format!("install {manager}"),
             directory => format!("install {manager} in `{directory}`"),
         }
     }
 
-    /// Returns the line to run in its directory: no scripts of packages, no question, and no lock file that was not there.
-    pub const fn command(&self) -> &'static str {
-        match (self.manager, self.locked) {
+    /// Says whether it installs packages, and reaches the hosts that they come from.
+    pub const fn is_of_packages(&self) -> bool {
+        matches!(self, Self::Packages { .. })
+    }
+
+    /// Returns the directory that it runs in, from the root of the checkout; empty for the root.
+    pub fn directory(&self) -> &str {
+        match self {
+            Self::Setup(_) => "",
+            Self::Packages { directory, .. } => directory,
+        }
+    }
+
+    /// Returns the line to run in its directory; a package manager runs no scripts of packages, asks nothing, and leaves no
+    /// lock file that was not there.
+    pub fn command(&self) -> &str {
+        let (manager, locked) = match self {
+            Self::Setup(line) => return line,
+            Self::Packages {
+                manager, locked, ..
+            } => (*manager, *locked),
+        };
+        match (manager, locked) {
             (PackageManager::Npm, true) => "npm ci --ignore-scripts --no-audit --no-fund",
             (PackageManager::Npm, false) => {
                 "npm install --ignore-scripts --no-audit --no-fund --no-package-lock"
@@ -49,7 +77,14 @@ impl Install {
 
     /// Returns the place, from the root of the checkout, that Python must be told of to find the packages.
     pub fn python_path(&self) -> Option<String> {
-        (self.manager == PackageManager::Pip).then(|| below(&self.directory, PYTHON_PACKAGES))
+        match self {
+            Self::Packages {
+                manager: PackageManager::Pip,
+                directory,
+                ..
+            } => Some(below(directory, PYTHON_PACKAGES)),
+            _ => None,
+        }
     }
 }
 
@@ -70,7 +105,7 @@ const fn locks(manager: PackageManager) -> &'static [&'static str] {
 /// Lists the paths that decide what is installed for `files`.
 pub fn looked_at(managers: &[PackageManager], files: &[&RepoPath]) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
-    for directory in files.iter().flat_map(|file| upward(file)) {
+    for directory in files.iter().flat_map(|file| file.directories()) {
         for manager in managers {
             let names = std::iter::once(manifest(*manager)).chain(locks(*manager).iter().copied());
             paths.extend(names.map(|name| below(directory, name)));
@@ -89,10 +124,10 @@ pub fn installs(
     for manager in managers {
         for file in files {
             let with_manifest = |directory: &&str| is_there(&below(directory, manifest(*manager)));
-            let Some(directory) = upward(file).find(with_manifest) else {
+            let Some(directory) = file.directories().find(with_manifest) else {
                 continue;
             };
-            let install = Install {
+            let install = Install::Packages {
                 manager: *manager,
                 directory: directory.to_owned(),
                 locked: locks(*manager)
@@ -105,16 +140,6 @@ pub fn installs(
         }
     }
     found
-}
-
-/// Lists the directories of a file, the nearest first; the last one is the root.
-fn upward(file: &RepoPath) -> impl Iterator<Item = &str> {
-    let mut rest = Some(file.as_str());
-    std::iter::from_fn(move || {
-        let (directory, _) = rest?.rsplit_once('/').unwrap_or_default();
-        rest = (!directory.is_empty()).then_some(directory);
-        Some(directory)
-    })
 }
 
 fn below(directory: &str, name: &str) -> String {
@@ -199,7 +224,7 @@ mod tests {
 
     #[test]
     fn packages_of_python_are_named_where_they_lie() {
-        let install = |directory: &str| Install {
+        let install = |directory: &str| Install::Packages {
             manager: Pip,
             directory: directory.to_owned(),
             locked: false,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
-use ropewalk_config::PROJECT_FILE;
-use ropewalk_config::settings::{GateSettings, PackageManager};
+use ropewalk_config::settings::PackageManager;
 use ropewalk_config::stack::{FoundStack, StackProfiles, StackTool};
+use ropewalk_config::{Config, PROJECT_FILE};
 use ropewalk_schemas::CommitId;
 use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, GitError, LocalClone};
 use serde::Serialize;
@@ -175,9 +175,9 @@ async fn gate(clone: &LocalClone, commit: &CommitId) -> Result<Vec<String>, GitE
         .read_file(commit, PROJECT_FILE)
         .await?
         .unwrap_or_default();
-    let settings = GateSettings::of_project_text(&String::from_utf8_lossy(&text));
-    let commands = settings
-        .map(|settings| settings.commands)
+    let config = Config::of_project_text(&String::from_utf8_lossy(&text));
+    let commands = config
+        .map(|config| config.gate.commands)
         .unwrap_or_default();
     Ok(commands
         .into_iter()

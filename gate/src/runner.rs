@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ropewalk_config::PROJECT_FILE;
-use ropewalk_config::settings::{GateSettings, PackageManager};
+use ropewalk_config::settings::PackageManager;
+use ropewalk_config::{Config, PROJECT_FILE};
 use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, Proof, Verdict};
 use ropewalk_schemas::clip::{self, Weight};
@@ -112,7 +112,7 @@ impl GateRunner {
             None => Arc::clone(&self.gate),
             Some(text) => {
                 let text = String::from_utf8_lossy(&text);
-                let settings = GateSettings::of_project_text(&text).map_err(|error| {
+                let config = Config::of_project_text(&text).map_err(|error| {
                     let base = base.short();
                     GateError::BaseGate(Words {
                         message: format!(
@@ -121,7 +121,7 @@ impl GateRunner {
                         next: error.next(),
                     })
                 })?;
-                Arc::new(Gate::from(&settings))
+                Arc::new(Gate::from(&config))
             }
         };
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +198,7 @@ impl GateRunner {
         cancel: &CancellationToken,
     ) -> Result<Option<(CheckRun, Ruling)>, GateError> {
         let directory = match check.install {
-            Some(install) => place.directory.join(&install.directory),
+            Some(install) => place.directory.join(install.directory()),
             None => place.directory.to_owned(),
         };
         let Some(spec) = self.shell.command(check.command, &directory) else {
@@ -212,7 +212,7 @@ impl GateRunner {
             .with_timeout(check.timeout)
             .with_writable(place.directory)
             .with_writable(place.target)
-            .installing(check.install.is_some());
+            .installing(check.install.is_some_and(Install::is_of_packages));
         spec.environment = place.variables.to_vec();
         for (name, value) in quiet_variables() {
             spec = spec.with_variable(name, value);
@@ -393,6 +393,12 @@ impl Findings {
     pub fn hold(&mut self, line: String) {
         self.held = true;
         self.add(FailureClass::ToolMissing, line);
+    }
+
+    /// Notes that a command that others need could not do its work, with what it wrote.
+    pub(crate) fn hold_with(&mut self, line: String, output: &str) {
+        self.hold(line);
+        output.clone_into(&mut self.output);
     }
 
     /// Says whether nothing was found.

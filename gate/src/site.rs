@@ -93,7 +93,7 @@ impl<'a> Site<'a> {
         )
         .await?;
         if installed.is_some() && !findings.is_clean() {
-            return Err(GateError::Reinstall(findings.error()));
+            return Err(GateError::NotReady(findings.error()));
         }
         Ok(installed.is_some())
     }

@@ -8,7 +8,9 @@ use ropewalk_schemas::attempt::{CheckRun, FailureClass};
 use ropewalk_schemas::task::Validation;
 use tokio_util::sync::CancellationToken;
 
+use crate::checks::Gate;
 use crate::error::GateError;
+use crate::install;
 use crate::judge::Ruling;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
@@ -23,7 +25,8 @@ pub async fn on_commit(
     named: &[(&str, &str)],
 ) -> Result<Vec<(CheckRun, Ruling)>, GateError> {
     let never = CancellationToken::new();
-    let mut site = site(runner, commit, &never).await?;
+    let gate = runner.gate_at(Some(commit)).await?;
+    let mut site = site(runner, (commit, &gate), &never).await?;
     let mut runs = Vec::new();
     for (name, command) in named {
         let check = Check::alone(name, command, TIMEOUT);
@@ -43,7 +46,7 @@ pub async fn of_validations(
 ) -> Result<Vec<Option<Ruling>>, GateError> {
     let never = CancellationToken::new();
     let gate = runner.gate_at(Some(commit)).await?;
-    let mut site = site(runner, commit, &never).await?;
+    let mut site = site(runner, (commit, &gate), &never).await?;
     let begun = Instant::now();
     let mut rulings = Vec::with_capacity(validations.len());
     for validation in validations {
@@ -76,12 +79,18 @@ fn is_timeout(ruling: &Ruling) -> bool {
 
 async fn site<'a>(
     runner: &'a GateRunner,
-    commit: &CommitId,
+    (commit, gate): (&CommitId, &Gate),
     never: &CancellationToken,
 ) -> Result<Site<'a>, GateError> {
     let mut findings = Findings::default();
     let history = runner.history_on(commit).await?;
-    let prepared = Site::prepare(runner, (commit, &history), &[], never, &mut findings).await?;
+    let installs = install::for_tasks(runner, gate, commit, []).await?;
+    let place = (commit, &history);
+    let prepared = Site::prepare(runner, place, &installs, never, &mut findings).await?;
     let (site, _) = prepared.ok_or(GateError::Ended)?;
-    Ok(site)
+    if findings.is_clean() {
+        Ok(site)
+    } else {
+        Err(GateError::NotReady(findings.error()))
+    }
 }

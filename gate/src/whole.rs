@@ -43,8 +43,8 @@ pub async fn check(
     let level = whole.level.unwrap_or(gate.build_level);
     let mut findings = Findings::default();
     // What one of the tasks landed with, the whole needs too.
-    let with_packages = landed(whole.tasks).filter(|task| task.installs > 0);
-    let installs = install::found_at(runner, whole.commit, with_packages).await?;
+    let landed_tasks = landed(whole.tasks);
+    let installs = install::for_tasks(runner, &gate, whole.commit, landed_tasks).await?;
     let base = build.base.as_ref().unwrap_or(whole.commit);
     let history = runner.history_on(base).await?;
     let place = (whole.commit, &history);

@@ -141,7 +141,7 @@ impl BuildOptions {
                 critical_phases: build.critical_phases.clone(),
                 working_time: seconds(build.time_limit_minutes * 60),
             },
-            gate: Gate::from(config.gate.as_ref()),
+            gate: Gate::from(config),
             validation_timeout: seconds(config.validation.timeout_seconds),
             policy: CurrentValue::new(config.policy.as_ref().clone()),
             cache: cache(&config.tools.cache),

@@ -31,6 +31,9 @@ pub struct BuildSettings {
     pub time_limit_minutes: u32,
     /// Counted tries of a task.
     pub tries: u32,
+    /// A shell line that makes each fresh checkout ready, for attempts and for the gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     /// Who may install the packages that a task misses; nobody installs any where the list is empty.
     pub package_managers: Vec<PackageManager>,
     /// Dependency installs of a task.

@@ -86,7 +86,7 @@ fn rule(key: &str) -> Rule {
         | "server.hosts"
         | "server.trusted_proxies" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
-        "gate.commands" => Rule::Always,
+        "gate.commands" | "build.setup" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,
         _ => match section {
             "build" | "budget" => Rule::WhenMore,

@@ -1,4 +1,4 @@
-//! Installs packages in the slot of an attempt whose task missed some before, so that its agent can work with them.
+//! Makes the slot of an attempt ready: runs what the project says, and installs packages where its task missed some before.
 //!
 //! Nothing is decided by it: the gate installs anew, for what the manifest says then.
 
@@ -27,17 +27,15 @@ pub(super) struct Packages {
     pub(super) told: Option<String>,
 }
 
-/// Installs what the manifests at the base of the attempt name; none when the attempt was ended from outside.
+/// Runs what the gate runs before its checks, at the base of the attempt; none when the attempt was ended from outside.
 pub(super) async fn install(
     work: &Work<'_>,
     slot: &mut Slot,
 ) -> Result<Option<Packages>, BuilderError> {
     let task = &work.claim.task;
     let gate = &work.shared.gate;
-    if task.installs == 0 {
-        return Ok(Some(Packages::default()));
-    }
-    let installs = install::found_at(gate, &work.base(), [task]).await?;
+    let of_base = gate.gate_at(work.claim.build.base.as_ref()).await?;
+    let installs = install::for_tasks(gate, &of_base, &work.base(), [task]).await?;
     if installs.is_empty() {
         return Ok(Some(Packages::default()));
     }
@@ -53,12 +51,12 @@ pub(super) async fn install(
     let python_path = install::python_path(slot.root(), &installs);
     let ran_well = findings.is_clean();
     if ran_well {
-        install::note_strays(&slot.changed_files().await?, &mut findings);
+        install::note_strays(&slot.changed_files().await?, &installs, &mut findings);
     }
     if ran_well && !findings.is_clean() {
         slot.restore(work.context.now()).await?;
     }
-    info!(task.id = %task.id, "installed packages for `{}`: {}", task.id, named(&runs));
+    info!(task.id = %task.id, "made the checkout of `{}` ready: {}", task.id, named(&runs));
     Ok(Some(Packages {
         variables: python_path.into_iter().collect(),
         told: Some(told(&runs, &findings)),

@@ -15,6 +15,7 @@ mod mending;
 mod outage;
 mod reach;
 mod rules;
+mod setup;
 mod step_by_step;
 mod stuck;
 mod told;

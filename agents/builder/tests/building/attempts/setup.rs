@@ -1,0 +1,75 @@
+//! A line of the project's file makes each fresh checkout ready: for the model, and for the gate, where it is evidence.
+
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::task::{TaskState, WaitReason};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, task, writes};
+
+/// What the line makes is ignored, so that it is no work of the task.
+fn house(setup: &str) -> House {
+    let project_file = format!("[build]\nsetup = {}\n", json!(setup));
+    House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[
+        ("ropewalk.toml", &project_file),
+        (".gitignore", "ready.txt\n"),
+    ])
+}
+
+/// Passes where the line ran before it.
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q ready ready.txt && grep -q good a.txt", "expected": "exit 0" },
+    }])
+}
+
+fn is_held(build: &Build) -> bool {
+    build.state == BuildState::Paused && build.pause_reason != Some(PauseReason::Conflict)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_checkouts_ready_runs_in_slot_and_gate_and_is_evidence() {
+    let house = house("echo ready > ready.txt");
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let told = house.prompts("T-1").concat();
+    assert!(told.contains("`echo ready > ready.txt`"), "{told}");
+    let evidence = open.evidence(build.id).await;
+    assert!(evidence.len() > 1, "of the task and of the whole");
+    for seen in &evidence {
+        let names: Vec<&str> = seen.installs.iter().map(|run| &*run.name).collect();
+        assert_eq!(names, ["setup"], "{seen:?}");
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_fails_holds_the_work_and_asks_a_person() {
+    let house = house("echo no such server >&2; exit 3");
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (_, tasks) = open
+        .until(spec, |build, tasks| {
+            is_held(build) && task(tasks, "T-1").state == TaskState::Waiting
+        })
+        .await;
+    let held = task(&tasks, "T-1");
+    assert_eq!(held.waiting_for, Some(WaitReason::Check), "{held:?}");
+    let asked = open.questions("check_held").await;
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].text.contains("setup"), "{}", asked[0].text);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_changes_the_project_is_undone_and_told() {
+    let house = house("echo ready > ready.txt; echo more >> README.md");
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    open.until(spec, |build, _| is_held(build)).await;
+    let asked = open.questions("check_held").await;
+    assert!(asked[0].text.contains("`README.md`"), "{}", asked[0].text);
+    open.close().await;
+}
