@@ -23,7 +23,6 @@ mod work;
 
 use std::error::Error as _;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ropewalk_engine::llm::ModelError;
@@ -273,6 +272,7 @@ async fn in_slot(
     mut background: Background,
     report: &mut Report,
 ) -> Result<WorkOutcome, BuilderError> {
+    packages::products::clear_others(work).await?;
     let Some(packages) = packages::install(work, slot).await? else {
         return Ok(WorkOutcome::Ended(Ending::Interrupted(
             "it was ended during an install".to_owned(),
@@ -457,7 +457,7 @@ async fn bench(
     for (name, value) in runner::quiet_variables() {
         variables.push((name.to_owned(), value.to_owned()));
     }
-    let target = target_directory(work);
+    let target = packages::products::directory(work);
     variables.push(("CARGO_TARGET_DIR".to_owned(), text(target.into())));
     Ok(Workbench::open(WorkbenchOptions {
         root: slot.root().to_owned(),
@@ -487,12 +487,6 @@ async fn gate_files(work: &Work<'_>) -> Result<Vec<RepoPath>, BuilderError> {
         .iter()
         .filter_map(|path| RepoPath::parse(path).ok())
         .collect())
-}
-
-/// Returns the directory for what cargo builds in the attempts of a loop.
-fn target_directory(work: &Work<'_>) -> PathBuf {
-    let of_loop = work.claim.attempt.loop_name.as_str();
-    work.shared.state.join("work").join(of_loop).join("target")
 }
 
 /// Reads what the prompt holds beside the task.

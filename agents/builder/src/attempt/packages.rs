@@ -2,13 +2,14 @@
 //!
 //! Nothing is decided by it: the gate installs anew, for what the manifest says then.
 
+pub(super) mod products;
+
 use std::ffi::OsString;
 
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_workspace::Slot;
 use tracing::info;
 
-use super::target_directory;
 use super::work::Work;
 use crate::error::BuilderError;
 use ropewalk_gate::install;
@@ -40,7 +41,7 @@ pub(super) async fn install(
         return Ok(Some(Packages::default()));
     }
     let mut findings = Findings::default();
-    let (variables, target) = (slot.variables(), target_directory(work));
+    let (variables, target) = (slot.variables(), products::directory(work));
     let place = Place {
         directory: slot.root(),
         variables: &variables,
