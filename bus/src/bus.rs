@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::{Backoff, Clock, Ids, Supervisor};
+use ropewalk_schemas::Slug;
 use ropewalk_store::{Store, Subscription};
 use tokio::sync::Notify;
 use tracing::debug;
 
 use crate::error::BusError;
 use crate::hub::{Hub, SubscriberQueue};
-use crate::inbox::queue::{Bounds, ReadScope};
+use crate::inbox::queue::{Bounds, Queue, ReadScope};
 use crate::inbox::{Context, Inbox};
 use crate::live::LiveChannel;
 use crate::sharing::{self, Shares, SharingOptions};
@@ -45,6 +46,9 @@ pub struct BusOptions {
     pub tries: u32,
     /// Whether other processes may take the same subscribers at the same time; on a server only.
     pub sharing: Option<SharingOptions>,
+    /// The idea whose deliveries are handed out until another process pokes; those of others stay open for the next start.
+    /// None for all.
+    pub only: Option<Slug>,
 }
 
 impl Default for BusOptions {
@@ -57,6 +61,7 @@ impl Default for BusOptions {
             },
             tries: 5,
             sharing: None,
+            only: None,
         }
     }
 }
@@ -119,6 +124,7 @@ impl Bus {
             stop,
             backoff: options.backoff,
             tries: options.tries.max(1),
+            only: options.only,
             shares,
         });
         let bus = Self {
@@ -142,11 +148,9 @@ impl Bus {
             entries: KNOWN_DELIVERIES,
             body_bytes: KEPT_BODY_BYTES,
         };
-        let shared = Arc::new(SubscriberQueue::new(
-            subscription.name.clone(),
-            bounds,
-            yields,
-        ));
+        let queue = Queue::new(bounds, self.context.only.clone());
+        let subscriber = subscription.name.clone();
+        let shared = Arc::new(SubscriberQueue::new(subscriber, queue, yields));
         if !self.context.hub.add(Arc::clone(&shared)) {
             return Err(BusError::AlreadyConsumed(subscription.name));
         }
@@ -166,7 +170,7 @@ impl Bus {
 
     /// Looks at the store now: another process has committed something.
     pub fn poke(&self) {
-        self.context.hub.want(ReadScope::All);
+        self.context.hub.attend_to_all();
         self.context.transport.poke();
         self.poked.notify_one();
     }

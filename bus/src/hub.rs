@@ -8,7 +8,7 @@ use ropewalk_schemas::ComponentName;
 use ropewalk_store::CommitOutcome;
 use tokio::sync::Notify;
 
-use crate::inbox::queue::{Bounds, Entry, Queue, ReadScope};
+use crate::inbox::queue::{Entry, Queue, ReadScope};
 
 /// With more than so many entities to work on, those who yield wait.
 const PRESSED: usize = 1_000;
@@ -26,10 +26,10 @@ pub(crate) struct SubscriberQueue {
 }
 
 impl SubscriberQueue {
-    pub(crate) fn new(subscriber: ComponentName, bounds: Bounds, yields: bool) -> Self {
+    pub(crate) fn new(subscriber: ComponentName, queue: Queue, yields: bool) -> Self {
         Self {
             subscriber,
-            queue: Mutex::new(Queue::new(bounds)),
+            queue: Mutex::new(queue),
             changed: Notify::new(),
             yields,
         }
@@ -113,6 +113,14 @@ impl Hub {
     pub(crate) fn want(&self, wanted: ReadScope) {
         for shared in self.lock().values() {
             shared.want(wanted);
+        }
+    }
+
+    /// Asks every inbox for a read of the store, and for what it left to others so far.
+    pub(crate) fn attend_to_all(&self) {
+        for shared in self.lock().values() {
+            shared.queue().attend_to_all();
+            shared.want(ReadScope::All);
         }
     }
 

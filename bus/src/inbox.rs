@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ropewalk_runtime::{Backoff, Clock, Ids};
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::{ComponentName, Event};
+use ropewalk_schemas::{ComponentName, Event, Slug};
 use ropewalk_store::{ChangeSet, Outcome, ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) stop: CancellationToken,
     pub(crate) backoff: Backoff,
     pub(crate) tries: u32,
+    /// The idea whose deliveries are handed out until another process pokes; none for those of all.
+    pub(crate) only: Option<Slug>,
     /// Where other processes take the same subscribers.
     pub(crate) shares: Option<Arc<Shares>>,
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::{CloudEvent, EventId, Subject};
+use ropewalk_schemas::{CloudEvent, EventId, Slug, Subject};
 use ropewalk_store::DeliveryPosition;
 
 /// Bounds what one queue keeps in memory.
@@ -57,6 +57,13 @@ impl Entry {
     fn body_bytes(&self) -> usize {
         self.body.as_deref().map_or(0, body_bytes)
     }
+
+    /// Says whether it may be about `idea`: what names no idea may be about any.
+    fn may_be_about(&self, idea: &Slug) -> bool {
+        let data = self.body.as_deref().map(|event| &event.data);
+        let named = data.and_then(|data| data.get("idea_slug"));
+        named.is_none_or(|named| named.as_str() == Some(idea.as_str()))
+    }
 }
 
 /// The deliveries of one entity, earliest first.
@@ -80,6 +87,8 @@ pub(crate) enum ReadScope {
 #[derive(Debug)]
 pub(crate) struct Queue {
     bounds: Bounds,
+    /// The idea whose deliveries are handed out; those of others stay open in the store.
+    only: Option<Slug>,
     lanes: HashMap<Subject, Lane>,
     subjects: HashMap<i64, Subject>,
     /// Heads of idle lanes that may be handed out now, the most urgent first.
@@ -105,9 +114,10 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Returns an empty queue that wants to be filled.
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds, only: Option<Slug>) -> Self {
         Self {
             bounds,
+            only,
             lanes: HashMap::new(),
             subjects: HashMap::new(),
             ready: BTreeSet::new(),
@@ -138,6 +148,11 @@ impl Queue {
         } else {
             self.admit(entry);
         }
+    }
+
+    /// Hands out the deliveries of every idea from the next read on.
+    pub(crate) fn attend_to_all(&mut self) {
+        self.only = None;
     }
 
     /// Asks for a read of the store.
@@ -324,7 +339,10 @@ impl Queue {
 
     fn admit(&mut self, mut entry: Entry) {
         self.highest = self.highest.max(entry.sequence);
-        if self.subjects.contains_key(&entry.sequence) {
+        let is_of_another = |idea| !entry.may_be_about(idea);
+        if self.subjects.contains_key(&entry.sequence)
+            || self.only.as_ref().is_some_and(is_of_another)
+        {
             return;
         }
         let bytes = entry.body_bytes();

@@ -46,6 +46,7 @@ impl World {
                 },
                 tries: 5,
                 sharing: None,
+                only: None,
             },
             ids: Ids::system(Clock::system()),
         })

@@ -9,8 +9,8 @@ use ropewalk_config::settings::PolicySettings;
 use ropewalk_engine::{CurrentValue, Engine, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
-use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::{ComponentName, Slug};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use ropewalk_workspace::Git;
@@ -54,6 +54,26 @@ struct Right {
     place: Option<Place>,
 }
 
+/// What a process is for.
+struct Scope<'a> {
+    crew: Crew,
+    /// The build that it does again.
+    again: Option<&'a Again>,
+    /// The one idea that it works on; none for all of them.
+    only: Option<Slug>,
+}
+
+impl Scope<'_> {
+    /// All that the agents of `crew` find to do.
+    const fn of(crew: Crew) -> Self {
+        Self {
+            crew,
+            again: None,
+            only: None,
+        }
+    }
+}
+
 impl Host {
     /// Starts every agent.
     pub async fn start(app: &App, project: Project) -> Result<Self, CliError> {
@@ -62,23 +82,36 @@ impl Host {
 
     /// Starts the agents of `crew`; a signal meanwhile, or before, ends that, and all of them later.
     pub async fn start_crew(app: &App, project: Project, crew: Crew) -> Result<Self, CliError> {
-        Self::start_as(app, project, (crew, None)).await
+        Self::start_as(app, project, Scope::of(crew)).await
+    }
+
+    /// Starts the agents of `crew` for a verb about `idea`; what waits of other ideas is left to the next start.
+    pub async fn start_for(
+        app: &App,
+        project: Project,
+        (crew, idea): (Crew, Slug),
+    ) -> Result<Self, CliError> {
+        let scope = Scope {
+            only: Some(idea),
+            ..Scope::of(crew)
+        };
+        Self::start_as(app, project, scope).await
     }
 
     /// Starts those that do a build again.
     pub async fn start_again(app: &App, project: Project, again: &Again) -> Result<Self, CliError> {
-        Self::start_as(app, project, (Crew::Replay, Some(again))).await
+        let scope = Scope {
+            again: Some(again),
+            ..Scope::of(Crew::Replay)
+        };
+        Self::start_as(app, project, scope).await
     }
 
-    async fn start_as(
-        app: &App,
-        project: Project,
-        (crew, again): (Crew, Option<&Again>),
-    ) -> Result<Self, CliError> {
+    async fn start_as(app: &App, project: Project, scope: Scope<'_>) -> Result<Self, CliError> {
         let (environment, interrupts) = (&app.environment, app.interrupts.clone());
         let supervisor = Supervisor::new(interrupts.shutdown_of_part());
         let begun = tokio::select! {
-            begun = Box::pin(begin(&project, environment, (&crew, again), &supervisor)) => begun,
+            begun = Box::pin(begin(&project, environment, &scope, &supervisor)) => begun,
             () = supervisor.shutdown().soft().cancelled() => Err(CliError::Cancelled),
         };
         match begun {
@@ -167,9 +200,11 @@ impl Host {
 async fn begin(
     project: &Project,
     environment: &Environment,
-    (crew, again): (&Crew, Option<&Again>),
+    scope: &Scope<'_>,
     supervisor: &Supervisor,
 ) -> Result<(Services, Right, (Git, Follower)), CliError> {
+    let Scope { crew, again, only } = scope;
+    let again = *again;
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
@@ -196,7 +231,8 @@ async fn begin(
     let place = right.place.as_ref();
     let sharing = place
         .map(|place| SharingOptions::new(processes::name(project.state(), Some(place.number))));
-    let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
+    let taken = (sharing, only.clone());
+    let bus = transport::bus(project, environment, &store, bus_services, taken).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
     let engine = looked_after(project, remembering(engine, again), supervisor)?;

@@ -112,14 +112,14 @@ impl Reach {
         let reach = if known && awake(project.state())? {
             Self::beside(app, Box::pin(Desk::open(project)).await?)
         } else {
-            Self::host(app, crew).await?
+            Self::host(app, (crew, slug.clone())).await?
         };
         Ok((reach, slug))
     }
 
-    async fn host(app: &App, crew: Crew) -> Result<Self, CliError> {
+    async fn host(app: &App, what: (Crew, Slug)) -> Result<Self, CliError> {
         let project = app.project()?;
-        match Box::pin(Host::start_crew(app, project, crew)).await {
+        match Box::pin(Host::start_for(app, project, what)).await {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.
             Err(error) if error.report().code == RUNNING => {

@@ -10,6 +10,7 @@ use ropewalk_bus::{
 };
 use ropewalk_config::settings::{BusSettings, StoreLocation, Transport};
 use ropewalk_config::{Environment, Origin};
+use ropewalk_schemas::Slug;
 use ropewalk_store::Store;
 use tokio::io::AsyncReadExt;
 
@@ -25,7 +26,7 @@ pub(super) async fn bus(
     environment: &Environment,
     store: &Store,
     services: Services,
-    sharing: Option<SharingOptions>,
+    (sharing, only): (Option<SharingOptions>, Option<Slug>),
 ) -> Result<Bus, CliError> {
     let transport = match &project.config().bus.transport {
         Transport::Embedded => TransportOptions::Embedded,
@@ -46,6 +47,7 @@ pub(super) async fn bus(
     let options = BusOptions {
         tries: project.config().bus.tries,
         sharing,
+        only,
         ..BusOptions::default()
     };
     Ok(Bus::start(store.clone(), transport, services, options).await?)

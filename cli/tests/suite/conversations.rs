@@ -7,6 +7,7 @@ use std::process::{Command as Process, Stdio};
 
 use serde_json::Value;
 
+use crate::approvals;
 use crate::world::World;
 
 /// An opening that says enough, so that nothing has to be asked back.
@@ -138,6 +139,22 @@ fn a_conversation_that_begins_while_another_process_does_is_answered_there() {
         ),
         (2, 2)
     );
+}
+
+#[test]
+fn a_conversation_alone_leaves_what_waits_of_other_ideas() {
+    let world = World::scripted();
+    for slug in ["walks", "runs"] {
+        begin(&world, slug);
+    }
+    chat(&world, "one\n");
+    assert_eq!(messages(&world, "walks", "agent"), 2);
+    assert_eq!(messages(&world, "runs", "agent"), 0, "it was not paid for");
+    let up = world.up();
+    approvals::until(&world, "idea show runs", |_| {
+        messages(&world, "runs", "agent") == 1
+    });
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use chrono::TimeDelta;
 use proptest::prelude::*;
+use ropewalk_schemas::{ComponentName, Priority};
 use uuid::Uuid;
 
 use super::*;
@@ -21,11 +22,12 @@ fn entry(sequence: i64, subject: &str, priority: u8) -> Entry {
 }
 
 fn queue(in_flight: usize, entries: Vec<Entry>) -> Queue {
-    let mut queue = Queue::new(Bounds {
+    let bounds = Bounds {
         in_flight,
         entries: 1_000,
         body_bytes: 0,
-    });
+    };
+    let mut queue = Queue::new(bounds, None);
     read(&mut queue, ReadScope::All, entries);
     queue
 }
@@ -172,13 +174,57 @@ fn what_is_offered_during_a_read_is_left_to_the_next_read() {
     assert_eq!(queue.len(), 3);
 }
 
+/// An entry that carries its event, which names an idea.
+fn about(sequence: i64, idea: &str) -> Entry {
+    let event = CloudEvent {
+        specversion: "1.0".to_owned(),
+        id: Uuid::from_u128(u128::from(sequence.unsigned_abs())).into(),
+        source: ComponentName::parse("people").unwrap(),
+        event_type: "spec.requested".to_owned(),
+        subject: Subject::parse(&format!("specification/{sequence}")).unwrap(),
+        time: at(0),
+        schemaversion: 1,
+        correlationid: Uuid::from_u128(1).into(),
+        causationid: None,
+        hop: 0,
+        traceparent: None,
+        priority: Priority::DEFAULT,
+        dataref: None,
+        data: serde_json::json!({ "idea_slug": idea }),
+    };
+    Entry::new(sequence, Arc::new(event), 0, None)
+}
+
+#[test]
+fn what_names_another_idea_is_left_until_all_are_attended_to() {
+    let bounds = Bounds {
+        in_flight: 8,
+        entries: 1_000,
+        body_bytes: 10_000,
+    };
+    let mut queue = Queue::new(bounds, Some(Slug::parse("walks").unwrap()));
+    let open = || vec![about(1, "runs"), about(2, "walks"), entry(3, "a", 5)];
+    read(&mut queue, ReadScope::All, open());
+    queue.offer(about(4, "runs"));
+    queue.offer(about(5, "walks"));
+    let taken = |queue: &mut Queue| -> Vec<i64> { std::iter::from_fn(|| take(queue, 0)).collect() };
+    assert_eq!(taken(&mut queue), [2, 5, 3]);
+    queue.attend_to_all();
+    queue.want(ReadScope::All);
+    let mut all = open();
+    all.extend([about(4, "runs"), about(5, "walks")]);
+    read(&mut queue, ReadScope::All, all);
+    assert_eq!(taken(&mut queue), [1, 4]);
+}
+
 #[test]
 fn a_backlog_beyond_the_bound_stays_in_the_store_until_half_is_done() {
-    let mut queue = Queue::new(Bounds {
+    let bounds = Bounds {
         in_flight: 1,
         entries: 4,
         body_bytes: 0,
-    });
+    };
+    let mut queue = Queue::new(bounds, None);
     queue.begin_read(ReadScope::All);
     let room = queue.add_page((1..=4).map(|n| entry(n, "a", 5)).collect());
     assert!(!room);
