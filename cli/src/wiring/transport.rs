@@ -1,6 +1,7 @@
 //! Starts the bus on the transport that the configuration names.
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ropewalk_bus::supervise::SupervisedServer;
@@ -111,9 +112,11 @@ fn jetstream(project: &Project, url: &str) -> JetStreamOptions {
 /// Returns how to log in to a broker that runs elsewhere.
 fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError> {
     if let Some(path) = file(project, "nkey_file", |bus| &bus.nkey_file)? {
+        kept_close("bus.nkey_file", &path)?;
         return Ok(Auth::NkeyFile(path));
     }
     if let Some(path) = file(project, "credentials_file", |bus| &bus.credentials_file)? {
+        kept_close("bus.credentials_file", &path)?;
         return Ok(Auth::CredentialsFile(path));
     }
     let Some(variable) = &project.config().bus.token_variable else {
@@ -128,6 +131,21 @@ fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError>
                 "set it, or log in with a file",
             ))
         })
+}
+
+/// Refuses a file of secrets that everybody on this machine may read; whoever connects says that it is missing.
+fn kept_close(key: &str, path: &Path) -> Result<(), CliError> {
+    const OTHERS: u32 = 0o004;
+    let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+        let place = path.display();
+        let text = (
+            format!("{key}: everybody on this machine may read `{place}`"),
+            format!("`chmod o= {place}`, and make a new key if others have been here"),
+        );
+        return Err(CliError::refused("bus", text));
+    }
+    Ok(())
 }
 
 /// Finds one of the files that the bus section names.

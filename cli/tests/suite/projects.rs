@@ -5,6 +5,8 @@ mod copies;
 mod helping;
 
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::world::World;
 
@@ -154,8 +156,15 @@ fn the_way_into_a_broker_is_looked_at_before_it_is_gone() {
     let fails = |finding: &Value| finding["check"] == "bus login" && finding["verdict"] == "fail";
     assert!(found.iter().any(fails), "{found:#?}");
     world.write("../up.nk", "a seed\n");
-    let found = doctor(&world, &format!("{broker} --set bus.nkey_file=../up.nk"));
-    assert!(!found.iter().any(fails), "{found:#?}");
+    let key = world.root().join("up.nk");
+    for (mode, close) in [(0o644, false), (0o600, true), (0o640, true)] {
+        std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+        let found = doctor(&world, &format!("{broker} --set bus.nkey_file=../up.nk"));
+        assert_eq!(!found.iter().any(fails), close, "{mode:o}: {found:#?}");
+        let told = found.iter().find(|finding| fails(finding));
+        let told = told.map(Value::to_string).unwrap_or_default();
+        assert_eq!(told.contains("everybody on this machine"), !close, "{told}");
+    }
 }
 
 #[test]
