@@ -49,6 +49,15 @@ pub enum AskedBy {
     Mode,
     /// The guard against models that go round in circles; no rule allows what it stops.
     Repetition,
+    /// A shell line that no rule can judge, since it cannot be read; no rule allows it, either.
+    Unreadable,
+}
+
+impl AskedBy {
+    /// Says whether a person can allow it once and for all, and not just this call.
+    pub const fn may_be_ruled(&self) -> bool {
+        matches!(self, Self::Rule(_) | Self::Mode)
+    }
 }
 
 impl fmt::Display for AskedBy {
@@ -57,6 +66,7 @@ impl fmt::Display for AskedBy {
             Self::Rule(rule) => write!(formatter, "the rule {rule}"),
             Self::Mode => formatter.write_str("the mode `edit`"),
             Self::Repetition => formatter.write_str("the guard against circles"),
+            Self::Unreadable => formatter.write_str("what cannot be judged"),
         }
     }
 }
@@ -225,9 +235,12 @@ impl Policy {
         let read = match shell::read(line) {
             Ok(read) => read,
             Err(reason) => {
-                return Err(format!(
-                    "not run: the rules cannot judge this line: {reason}"
-                ));
+                if is_barred(&self.settings.now(), Permission::Bash) {
+                    return Err("refused: in the mode `plan` nothing is run".to_owned());
+                }
+                let denied = format!("not run: the rules cannot judge this line: {reason}");
+                let subject = (line.to_owned(), AskedBy::Unreadable);
+                return self.ask(caller, subject, &denied).await;
             }
         };
         for command in &read.commands {

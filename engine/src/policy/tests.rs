@@ -271,3 +271,27 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
         assert_eq!(*approver.asked.lock().unwrap(), [request]);
     }
 }
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_is_left_to_a_person_whatever_rules_allow() {
+    let line = ["$COMMAND --force".to_owned()];
+    let nobody = of_user(&["allow bash **"]);
+    let why = nobody.admit(CALLER, Permission::Bash, &line).await;
+    assert!(
+        why.clone()
+            .is_err_and(|why| why.contains("nobody is there")),
+        "{why:?}"
+    );
+    let approver = Arc::new(ConstantApprover {
+        answer: Approval::Granted,
+        asked: Mutex::default(),
+    });
+    let policy = of_user(&["allow bash **"]).approved_by(approver.clone());
+    assert_eq!(policy.admit(CALLER, Permission::Bash, &line).await, Ok(()));
+    let asked = approver.asked.lock().unwrap();
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|request| (request.subject.as_str(), &request.asked_by))
+        .collect();
+    assert_eq!(asked, [("$COMMAND --force", &AskedBy::Unreadable)]);
+}

@@ -89,8 +89,8 @@ impl UnattendedApprover {
         let is_whole = is_shown_whole(&request.subject);
         let may = |choice: &DecisionNeeded| match choice {
             DecisionNeeded::AllowCall => is_whole,
-            // Nobody allows circles.
-            DecisionNeeded::AllowRule => is_whole && request.asked_by != AskedBy::Repetition,
+            // Nobody allows circles, nor all that cannot be read.
+            DecisionNeeded::AllowRule => is_whole && request.asked_by.may_be_ruled(),
             _ => true,
         };
         let id = |choice: DecisionNeeded| ChoiceId::parse(choice.as_str()).ok();
@@ -132,7 +132,7 @@ impl UnattendedApprover {
                     Some(DecisionNeeded::AllowCall) => {
                         *tool == request.tool && *subject == request.subject
                     }
-                    Some(DecisionNeeded::AllowRule) => request.asked_by != AskedBy::Repetition,
+                    Some(DecisionNeeded::AllowRule) => request.asked_by.may_be_ruled(),
                     _ => false,
                 }
         }))
@@ -155,6 +155,10 @@ fn told(request: &ApprovalRequest) -> String {
         AskedBy::Repetition => format!(
             "The model goes round in circles: it wanted to use `{tool}` for the third time for\n```sh\n{subject}\n```\n\
              {refused}; what it is told may help it out."
+        ),
+        AskedBy::Unreadable => format!(
+            "The model wanted to use `{tool}` for\n```sh\n{subject}\n```\nand no rule can judge that, since it cannot be read \
+             before it runs. {refused}; other such lines of this build are refused alike."
         ),
         asked_by => format!(
             "The model wanted to use `{tool}` for\n```sh\n{subject}\n```\nwhich {asked_by} leaves to a person. \
