@@ -26,7 +26,7 @@ const SYSTEM: [&str; 11] = [
 /// What tools ask the kernel about the machine.
 const MACHINE: &str = "/sys/devices/system";
 /// Below a home, where tools are; never what they know of their user.
-const TOOLS: [&str; 40] = [
+const TOOLS: [&str; 41] = [
     ".rustup",
     ".pyenv",
     ".nvm",
@@ -43,7 +43,8 @@ const TOOLS: [&str; 40] = [
     ".local/share/fnm",
     ".local/share/mise",
     ".local/share/pnpm",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     "go/bin",
     "go/pkg",
     ".sdkman/candidates",
@@ -69,7 +70,11 @@ const TOOLS: [&str; 40] = [
     ".ghc",
 ];
 /// What cargo keeps beside its credentials.
-const CARGO: [&str; 6] = ["bin", "registry", "git", "config", "config.toml", "env"];
+const CARGO: [&str; 4] = ["bin", "registry", "git", "env"];
+/// How cargo is set up, which may hold the token of a registry.
+const CARGO_SETTINGS: [&str; 2] = ["config", "config.toml"];
+/// What a setting that holds a secret is called.
+const TOKEN: &str = "token";
 /// Where a manager of versions keeps the programs that stand for those of one.
 const SHIMS: &str = "shims";
 /// Where it keeps the versions themselves; one that has neither is none.
@@ -96,10 +101,10 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
     if let Some(home) = &home {
         found.push(Mount::Scratch(home.clone()));
         tools.extend(TOOLS.iter().map(|tool| home.join(tool)));
-        tools.extend(CARGO.iter().map(|part| home.join(".cargo").join(part)));
+        tools.extend(of_cargo(&home.join(".cargo")));
     }
     if let Some(cargo) = variable("CARGO_HOME") {
-        tools.extend(CARGO.iter().map(|part| cargo.join(part)));
+        tools.extend(of_cargo(&cargo));
     }
     tools.extend(variable("RUSTUP_HOME"));
     let path = environment.get("PATH");
@@ -123,6 +128,17 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
         found.extend(tool.map(Mount::Read));
     }
     found
+}
+
+/// Lists what cargo needs of its home; settings that may hold a token are not shown, nor those that cannot be read.
+fn of_cargo(home: &Path) -> Vec<PathBuf> {
+    let holds_no_token = |settings: &PathBuf| {
+        let text = fs::read_to_string(settings);
+        text.is_ok_and(|text| !text.to_ascii_lowercase().contains(TOKEN))
+    };
+    let settings = CARGO_SETTINGS.iter().map(|name| home.join(name));
+    let parts = CARGO.iter().map(|part| home.join(part));
+    parts.chain(settings.filter(holds_no_token)).collect()
 }
 
 /// Lists what belongs to the manager of versions whose stand-ins `programs` holds; nothing where it is none.
@@ -220,6 +236,14 @@ mod tests {
             fs::create_dir_all(home.join(directory)).unwrap();
         }
         fs::write(home.join(".cargo/credentials.toml"), "token").unwrap();
+        fs::write(
+            home.join(".cargo/config.toml"),
+            "[registries.own]\ntoken = \"x\"",
+        )
+        .unwrap();
+        fs::write(home.join(".cargo/config"), "[build]\njobs = 2").unwrap();
+        fs::create_dir_all(home.join(".local/share/uv/credentials")).unwrap();
+        fs::create_dir_all(home.join(".local/share/uv/python")).unwrap();
         let path = [
             home.join(".cargo/bin"),
             home.join("tools"),
@@ -241,8 +265,10 @@ mod tests {
             [
                 &Mount::Scratch(home.clone()),
                 &read(".rustup"),
+                &read(".local/share/uv/python"),
                 &read(".cargo/bin"),
                 &read(".cargo/registry"),
+                &read(".cargo/config"),
                 &read("tools"),
             ]
         );
