@@ -81,6 +81,16 @@ impl RepoPath {
         &self.0
     }
 
+    /// Lists the directories that it lies in, the nearest first; the last one is the root, which is empty.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        let mut rest = Some(self.as_str());
+        std::iter::from_fn(move || {
+            let (directory, _) = rest?.rsplit_once('/').unwrap_or_default();
+            rest = (!directory.is_empty()).then_some(directory);
+            Some(directory)
+        })
+    }
+
     /// Returns the key that locks and ownership use: composed and case-folded.
     pub fn key(&self) -> String {
         composed(&self.0.to_lowercase()).into_owned()

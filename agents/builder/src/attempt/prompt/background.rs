@@ -14,13 +14,12 @@ use ropewalk_store::{Query, Versioned, revision_key};
 use serde::Serialize;
 
 use super::super::work::Work;
+use super::conventions::Places;
 use crate::context::Plan;
 use crate::error::BuilderError;
 
 /// So much of the idea's own text is told; the whole lies in the checkout.
 const IDEA_LETTERS: usize = 4_000;
-/// So much of the conventions is told.
-const CONVENTION_LETTERS: usize = 16_000;
 /// So many of the other tasks are named.
 const OTHERS: usize = 60;
 /// So many changed files of a finished task are named.
@@ -158,19 +157,18 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
     let files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
-    let mut places: Vec<(&CommitId, &str)> = vec![(base, "CLAUDE.md"), (base, "AGENTS.md")];
+    let written = Places::of(claim.task.block.files());
+    let paths = written.paths();
+    let mut places: Vec<(&CommitId, &str)> = paths.iter().map(|path| (base, &**path)).collect();
     places.extend(documents.iter().map(|path| (head, path.as_str())));
     places.extend(files.iter().map(|path| (head, *path)));
     let mut conventions = work.shared.clone.read_places(&places).await?;
-    let mut ideas = conventions.split_off(2);
+    let mut ideas = conventions.split_off(paths.len());
     let contents = ideas.split_off(documents.len());
     let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
-    let text = |bytes: Vec<u8>, letters| {
-        clip::lines(String::from_utf8_lossy(&bytes).trim(), letters).into_owned()
-    };
     let files = files.into_iter().map(str::to_owned).zip(contents).collect();
     Ok((
-        first(conventions).map(|bytes| text(bytes, CONVENTION_LETTERS)),
+        written.told(conventions),
         first(ideas).map_or_else(String::new, |bytes| {
             let whole = String::from_utf8_lossy(&bytes);
             clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
