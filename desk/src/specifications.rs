@@ -2,13 +2,17 @@
 
 mod approval;
 
+use std::fmt::Write as _;
+
 use ropewalk_orchestrator::{Context, questions};
+use ropewalk_runtime::terminal;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
+use ropewalk_schemas::task::TaskBlock;
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
@@ -19,6 +23,18 @@ pub use approval::{ApproveError, ApprovedRevision, add_approval, approve};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
+
+/// Shows what a yes lets run, each line of it, in a block in which no surface reads marks; a plan whose checks would end the
+/// block is not taken.
+pub fn checks_told(tasks: &[TaskBlock]) -> String {
+    let mut text = "What a yes lets run as checks:\n```sh\n".to_owned();
+    for task in tasks {
+        // Writing to a String cannot fail.
+        writeln!(text, "# {}", task.id).ok();
+        writeln!(text, "{}", terminal::visible(&task.validation.command)).ok();
+    }
+    text + "```"
+}
 
 /// Says why a request about a specification was refused.
 #[derive(Debug, thiserror::Error)]

@@ -69,11 +69,12 @@ async fn told(surface: &Surface, spec: &Specification) -> Result<String, Surface
     };
     Ok(format!(
         "**Build `{}`?**\n\n{work}. Expected price: {}.\n\n\
-         Start holds for revision {} with the hash {} alone.",
+         Start holds for revision {} with the hash {} alone.\n\n{}",
         spec.idea,
         Price::told(spec.price.as_ref()),
         spec.revision,
         hash.unwrap_or_default(),
+        specifications::checks_told(&tasks),
     ))
 }
 

@@ -1,11 +1,9 @@
 //! Makes a revision of a plan: what the program knows in the place of guesses, its documents, and the question whether to build.
 
-use std::fmt::Write as _;
-
 use ropewalk_config::Trigger;
+use ropewalk_desk::specifications::checks_told;
 use ropewalk_orchestrator::questions::{self, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_runtime::terminal;
 use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
 use ropewalk_schemas::payload::SpecGenerated;
@@ -202,7 +200,7 @@ fn whether_to_build(
         revision.hash,
         Price::told(Some(price)),
         noted(&revision.validation),
-        checks(&revision.tasks)
+        checks_told(&revision.tasks)
     );
     let about = About::Specification { spec: spec.id };
     Ok(QuestionRequest {
@@ -213,18 +211,6 @@ fn whether_to_build(
         }),
         ..QuestionRequest::of(draft, about, Some(&spec.idea))
     })
-}
-
-/// Shows what a yes lets run, each line of it, in a block in which no surface reads marks; a plan whose checks would end the
-/// block is not taken.
-fn checks(tasks: &[TaskBlock]) -> String {
-    let mut text = "What a yes lets run as checks:\n```sh\n".to_owned();
-    for task in tasks {
-        // Writing to a String cannot fail.
-        writeln!(text, "# {}", task.id).ok();
-        writeln!(text, "{}", terminal::visible(&task.validation.command)).ok();
-    }
-    text + "```"
 }
 
 /// Lists what was found in the plan and not mended, so that nobody approves it unseen.

@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_desk::specifications::{self, ApprovedRevision};
+use ropewalk_desk::specifications::{self, ApprovedRevision, checks_told};
+use ropewalk_desk::views::specification;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
@@ -88,7 +89,7 @@ impl Approve {
         let spec = self.id.specification(&desk).await?.record;
         let hash = match self.hash {
             Some(hash) => hash.of(&spec)?,
-            None => ask(app, &spec)?,
+            None => ask(app, &desk, &spec).await?,
         };
         let ApprovedRevision {
             spec,
@@ -130,7 +131,7 @@ impl Approve {
 }
 
 /// Shows what an approval means and asks for it; without a person to ask, names what is missing.
-fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
+async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash, CliError> {
     let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
     else {
         let text = format!(
@@ -150,9 +151,13 @@ fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
         );
         return Err(CliError::usage(text));
     }
+    let shown = specification::show(&desk.store, spec.clone()).await?;
+    let tasks = shown.content.map(|content| content.tasks);
     app.output.note(&format!(
-        "revision {} of `{}`\nhash   {newest}\nprice  {price}",
-        spec.revision, spec.idea
+        "revision {} of `{}`\nhash   {newest}\nprice  {price}\n{}",
+        spec.revision,
+        spec.idea,
+        checks_told(&tasks.unwrap_or_default())
     ))?;
     App::confirm("Approve exactly this revision and begin its build?")?;
     Ok(newest.clone())
