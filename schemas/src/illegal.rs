@@ -132,3 +132,29 @@ pub fn is_over_for_good(build: &Build) -> bool {
 fn is_abandoned(build: &Build) -> bool {
     build.state == BuildState::Stopped && build.stop == Some(StopCause::Abandoned)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_more_than_ten_words_wait_for_one_task() {
+        let block = serde_json::from_value(json!({
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "true", "expected": "exit 0" },
+        }));
+        let build = uuid::Uuid::from_u128(1).into();
+        let mut task = Task::planned(build, 1, block.unwrap());
+        task.state = TaskState::Running;
+        task.guidance = vec!["faster".to_owned(); MOST_UNHEARD - 1];
+        assert_eq!(tell(&task), Ok(()));
+        task.guidance.push("slower".to_owned());
+        let refused = tell(&task).unwrap_err();
+        assert!(refused.to_string().contains("10 words wait"), "{refused}");
+        // What was heard makes room.
+        task.hear(1);
+        assert_eq!(tell(&task), Ok(()));
+    }
+}

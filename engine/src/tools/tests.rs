@@ -100,6 +100,39 @@ async fn models_are_told_of_each_tool_what_the_table_says() -> Result<(), Box<dy
     Ok(())
 }
 
+#[tokio::test]
+async fn what_may_run_side_by_side_changes_nothing() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let bench = full_bench(directory.path()).await?;
+    let mut found = BTreeMap::new();
+    for tools in MODES.map(|mode| tools_of(mode, &bench)) {
+        let tools = tools?;
+        for tool in tools.specs() {
+            let call = ToolUse::parse("t", &tool.name, "{}");
+            found.insert(tool.name, tools.concurrency_safe(&call));
+        }
+    }
+    let of = |safe: bool| -> Vec<&str> {
+        let tools = found.iter().filter(|(_, is)| **is == safe);
+        tools.map(|(name, _)| name.as_str()).collect()
+    };
+    let looking = [
+        "code_outline",
+        "glob",
+        "grep",
+        "history",
+        "ls",
+        "read",
+        "todo_read",
+        "web_fetch",
+        "web_search",
+    ];
+    assert_eq!(of(true), looking);
+    let changing = ["ask", "bash", "edit", "request_file", "todo_write", "write"];
+    assert_eq!(of(false), changing);
+    Ok(())
+}
+
 /// Runs a call and says whether it was answered by an earlier result.
 async fn is_known(tools: &Toolbox, name: &str, arguments: Value) -> bool {
     let call = ToolUse::parse("t", name, &arguments.to_string());

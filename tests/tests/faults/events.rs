@@ -76,6 +76,26 @@ async fn an_event_whose_handler_crashes_is_set_aside_and_everything_else_goes_on
 }
 
 #[tokio::test]
+async fn the_last_words_of_a_crash_hold_no_secret() -> anyhow::Result<()> {
+    // A key that is called as the place that crashes is in the words of every crash there.
+    let place = "frame.handle.improvement.build.completed";
+    let project = approved()?;
+    let runner = project
+        .runner
+        .failing(&format!("{place}:1:panic"))
+        .with_variable("ANTHROPIC_API_KEY", place);
+    let mut up = start(&runner, &["up"])?;
+    until_rows(&project, &[DeliveryState::Dead], 1).await?;
+    stop(&mut up).await?;
+    let said = std::fs::read_to_string(project.runner.log())?;
+    ensure!(said.contains("failpoint `[secret]`"), "{said}");
+    ensure!(!said.contains(place), "{said}");
+    let shown = project.verb(&["dead-letter", "list"], "")?.to_string();
+    ensure!(!shown.contains(place), "{shown}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_event_of_a_newer_version_is_parked_and_shown() -> anyhow::Result<()> {
     let project = approved()?;
     project.verb(&["idea", "new", "Another idea", "--slug", "another"], "")?;

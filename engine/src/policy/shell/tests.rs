@@ -209,3 +209,58 @@ fn no_line_breaks_the_reader() {
         drop(read(line));
     }
 }
+
+/// A line is read or refused, in bounded time and room; what is read names no empty command and no line beyond its bounds.
+#[test]
+fn fuzz_shell_rules() {
+    let check = |input: &[u8]| {
+        let line = String::from_utf8_lossy(input);
+        match read(&line) {
+            Ok(found) => {
+                assert!(found.commands.len() <= MOST);
+                assert!(found.commands.iter().all(|one| !one.words.is_empty()));
+                let also: usize = found.commands.iter().map(|one| one.also.len()).sum();
+                let (commands, writes) = (found.commands.len(), found.writes.len());
+                format!("{} {} {}", commands.min(9), also.min(9), writes.min(3))
+            }
+            Err(ShellLineError::TooLong) => "long".to_owned(),
+            Err(ShellLineError::Unparsed(_)) => "unparsed".to_owned(),
+            Err(ShellLineError::Hidden(_)) => "hidden".to_owned(),
+        }
+    };
+    let words = [
+        "|",
+        "&&",
+        ";",
+        "$(",
+        ")",
+        "`",
+        "'",
+        "\"",
+        "\\",
+        "<<E\n",
+        "E\n",
+        "{ ",
+        "}",
+        "> x",
+        "2>&1",
+        "sh -c ",
+        "sudo ",
+        "env A=1 ",
+        "xargs ",
+        "eval ",
+        "find . -exec ",
+        "{} \\;",
+        "$X",
+        "if ",
+        "then ",
+        "fi",
+        "timeout 3 ",
+    ];
+    ropewalk_tests::fuzz::Target {
+        name: "shell-rules",
+        words: &words,
+        check: &check,
+    }
+    .run();
+}
