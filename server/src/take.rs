@@ -6,8 +6,12 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use ropewalk_desk::people::Person;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::problem::Problem;
+
+/// The letter that no text of the store holds, as JSON writes it.
+const ZERO: &[u8] = b"\\u0000";
 
 /// The body of a request.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -42,17 +46,64 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        // Where it breaks off within something, that is named by a `?`.
         let path = error.path().to_string();
-        let (place, error) = match path.as_str() {
-            "." => ("the body".to_owned(), error.into_inner()),
-            path => (format!("`{path}`"), error.into_inner()),
+        let place = match path.trim_end_matches(['?', '.']) {
+            "" => "the body".to_owned(),
+            path => format!("`{path}`"),
         };
+        let error = error.into_inner();
         Problem::usage(format!("{place} cannot be understood: {error}"))
     })?;
     deserializer
         .end()
         .map_err(|error| Problem::usage(format!("the body cannot be understood: {error}")))?;
-    Ok(parsed)
+    match with_zero(bytes) {
+        Some(field) => Err(not_text(&field)),
+        None => Ok(parsed),
+    }
+}
+
+/// Returns the field of a body whose text holds U+0000, if any. The store would replace the letter, and another text
+/// than was sent would be kept.
+fn with_zero(bytes: &[u8]) -> Option<String> {
+    // Hardly any body names the letter, and it is not read twice then.
+    if !bytes.windows(ZERO.len()).any(|part| part == ZERO) {
+        return None;
+    }
+    let body = serde_json::from_slice(bytes).ok()?;
+    place_of_zero(&body, String::new())
+}
+
+fn place_of_zero(value: &Value, place: String) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then_some(place),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(number, item)| place_of_zero(item, format!("{place}[{number}]"))),
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+            let within = match place.as_str() {
+                "" => name.clone(),
+                place => format!("{place}.{name}"),
+            };
+            place_of_zero(value, within)
+        }),
+        _ => None,
+    }
+}
+
+/// Refuses pairs of an address or a form of which one holds U+0000.
+pub(crate) fn refuse_zero<'a>(
+    mut pairs: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Problem> {
+    let found = pairs.find(|(_, text)| text.contains('\0'));
+    found.map_or(Ok(()), |(name, _)| Err(not_text(name)))
+}
+
+fn not_text(field: &str) -> Problem {
+    let message = format!("`{field}` holds the letter U+0000, which is no text");
+    Problem::usage((message, "leave that letter out"))
 }
 
 /// The parameters of a request.
@@ -62,9 +113,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Query::try_from_uri(&parts.uri)
-            .map(|Query(parameters)| Self(parameters))
-            .map_err(|error| misread(&error.body_text()))
+        let Query(parameters) =
+            Query::try_from_uri(&parts.uri).map_err(|error| misread(&error.body_text()))?;
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).collect();
+        refuse_zero(pairs.iter().map(|(name, text)| (&**name, &**text)))?;
+        Ok(Self(parameters))
     }
 }
 
@@ -142,6 +196,44 @@ mod tests {
     }
 
     #[test]
+    fn the_field_that_holds_a_letter_which_is_no_text_is_named() {
+        for (body, field) in [
+            (r#"{"text":"\u0000"}"#, Some("text")),
+            (
+                r#"{"text":"a","all":[{"of":["a","b\u0000"]}]}"#,
+                Some("all[0].of[1]"),
+            ),
+            (r#"["a\u0000"]"#, Some("[0]")),
+            // A backslash before five letters.
+            (r#"{"text":"a\\u0000"}"#, None),
+            (r#"{"text":"a\u0001"}"#, None),
+        ] {
+            assert_eq!(with_zero(body.as_bytes()).as_deref(), field, "{body}");
+        }
+        let refused = refuse_zero([("idea", "a"), ("words", "b\0")].into_iter());
+        let words = refused.unwrap_err().words();
+        assert_eq!(
+            words.message,
+            "`words` holds the letter U+0000, which is no text"
+        );
+        assert_eq!(words.next.as_deref(), Some("leave that letter out"));
+    }
+
+    #[test]
+    fn what_breaks_off_is_told_of_the_body_or_of_the_field_that_it_breaks_off_in() {
+        for (body, place) in [
+            ("{", "the body cannot be understood"),
+            (r#"{"text""#, "`text` cannot be understood"),
+            (r#"{"text":"#, "`text` cannot be understood"),
+            (r#"{"text":1"#, "`text` cannot be understood"),
+            (r#"{"text":"a","#, "the body cannot be understood"),
+        ] {
+            let message = parse::<Words>(body.as_bytes()).unwrap_err().words().message;
+            assert!(message.starts_with(place), "{body}: {message}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_understood_is_refused_whole() {
         let good = parse::<Words>(br#"{"text":"a"}"#);
         assert!(good.is_ok());
@@ -157,6 +249,7 @@ mod tests {
             b"{\"text\":\"\xff\"}",
             b"{\"text\":\"a\x00\"}",
             br#"{"text":"a"} trailing"#,
+            br#"{"text":"a\u0000b"}"#,
         ] {
             let refused = parse::<Words>(bad).unwrap_err();
             let status = refused.into_response().status();

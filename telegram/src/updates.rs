@@ -109,6 +109,16 @@ async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, 
                 .to_owned()
                 .into(),
         ),
+        // The store would keep another text than was sent.
+        Interaction::Wrote { text, .. } | Interaction::Sent { words: text, .. }
+            if text.contains('\0') =>
+        {
+            Some(
+                "That holds the letter U+0000, which is no text; nothing was taken."
+                    .to_owned()
+                    .into(),
+            )
+        }
         Interaction::Sent { file, words, .. } => {
             Some(files::sent(surface, whom, file, words).await?.into())
         }

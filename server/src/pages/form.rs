@@ -17,6 +17,7 @@ use crate::guard::intake::{self, Bounds};
 use crate::guard::{Csrf, refused, who};
 use crate::problem::Problem;
 use crate::shared::ServerState;
+use crate::take::refuse_zero;
 
 /// The field that proves it.
 const PROOF: &str = "csrf";
@@ -136,7 +137,8 @@ pub(super) async fn proved(request: Request, next: Next) -> Response {
         Err(problem) => return problem.into_response(),
     };
     let written = fields.written();
-    let response = match proof(&parts, &fields) {
+    let pairs = || fields.0.iter().map(|(name, text)| (&**name, &**text));
+    let response = match proof(&parts, &fields).and_then(|()| refuse_zero(pairs())) {
         Ok(()) => {
             parts.extensions.insert(fields);
             next.run(Request::from_parts(parts, Body::empty())).await

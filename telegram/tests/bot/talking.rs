@@ -175,6 +175,7 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/stopall", "bob may not stop"),
         ("/resumeall", "bob may not stop"),
         ("/approve", "There is no /approve"),
+        ("Wal\0ks", "holds the letter U+0000"),
     ] {
         let before = phones.messages(BOB).await?.len();
         phones.write(BOB, BOB, typed).await?;

@@ -51,7 +51,7 @@ impl<Input: AsyncBufRead + Unpin> Listener<Input> {
             return Ok(Utterance::End);
         };
         if !self.terminal {
-            return utf8(first).map(Utterance::Message);
+            return text(first).map(Utterance::Message);
         }
         let mut is_cut = first.len() >= TERMINAL_LINE;
         let mut block = first;
@@ -72,7 +72,7 @@ impl<Input: AsyncBufRead + Unpin> Listener<Input> {
             return Ok(Utterance::Cut);
         }
         let [begin, end] = PASTED;
-        let text = utf8(block)?.replace(begin, "").replace(end, "");
+        let text = text(block)?.replace(begin, "").replace(end, "");
         Ok(order(&text))
     }
 
@@ -102,7 +102,11 @@ impl<Input: AsyncBufRead + Unpin> Listener<Input> {
     }
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String> {
+/// Refuses what is no text: of one with U+0000 the store would keep another.
+fn text(bytes: Vec<u8>) -> Result<String> {
+    if bytes.contains(&0) {
+        return Err(Error::new(ErrorKind::InvalidData, "it is binary"));
+    }
     String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, error))
 }
 
@@ -150,8 +154,10 @@ mod tests {
         let text = format!("one\r\n\n/help\n{long}");
         let expected = ["one", "", "/help", &long].map(message);
         assert_eq!(heard(text.as_bytes(), false).await, expected);
-        let mut broken = Listener::new(BufReader::new(&b"\xff\n"[..]), false);
-        assert!(broken.next().await.is_err());
+        for broken in [&b"\xff\n"[..], b"a\0b\n"] {
+            let mut broken = Listener::new(BufReader::new(broken), false);
+            assert!(broken.next().await.is_err());
+        }
     }
 
     #[tokio::test]
