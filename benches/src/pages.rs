@@ -1,6 +1,7 @@
-//! Pages over a store of 1,000,000 events, 1,000 ideas and 10,000 tasks: how long each takes, and how long a browser draws
+//! Pages over a store of 1,000,000 events, 1,000 ideas, 10,000 tasks and 100,000 calls of models: how long each takes, and how long a browser draws
 //! the graph of 500 tasks.
 
+mod fill;
 pub(crate) mod listeners;
 mod served;
 
@@ -9,14 +10,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_schemas::BuildId;
 use ropewalk_tests::servers::node_modules;
 
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::raw::store::RawStore;
 use crate::sample::Times;
-use served::{ServerFixture, TASKS};
+use fill::{Filled, TASKS};
+use served::ServerFixture;
 
 const EVENTS: usize = 1_000_000;
 /// How often each page is asked for.
@@ -33,29 +34,33 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(EVENTS).await?;
     filler.close().await?;
-    let (served, builds) = ServerFixture::open(directory.path()).await?;
-    let build = builds.first().context("no build")?;
+    let (served, filled) = ServerFixture::open(directory.path()).await?;
     let raw = times(&served, RAW).await?.millis(50)?;
     let mut figures = Vec::new();
-    for (path, name) in paths(*build) {
+    for (path, name) in paths(filled) {
         let times = times(&served, &path).await?;
         let figure = Figure::cost(format!("page of {name}, p50"), "ms", times.millis(50)?)
             .beside(raw, "a file of the same server")
             .p99(times.millis(99)?);
         figures.push(figure.goal(Goal::Value(5.0)));
     }
-    let drawn = draw(&served.link, &format!("/builds/{build}")).await?;
+    let drawn = draw(&served.link, &format!("/builds/{}", filled.build)).await?;
     let name = format!("a browser draws the graph of {TASKS} tasks, p50");
     figures.push(Figure::cost(name, "ms", drawn).goal(Goal::Value(300.0)));
     served.close().await?;
     Ok(figures)
 }
 
-fn paths(build: BuildId) -> Vec<(String, String)> {
+fn paths(Filled { build, spec }: Filled) -> Vec<(String, String)> {
     let page = |path: &str, name: &str| (path.to_owned(), name.to_owned());
     vec![
         page("/", "the board, 1,000 ideas"),
-        page("/questions", "the inbox"),
+        page("/ideas/idea-0", "an idea"),
+        page(
+            &format!("/specifications/{spec}"),
+            "a specification of 30 tasks",
+        ),
+        page("/questions", "the inbox, 50 questions open"),
         page("/builds", "builds"),
         page(
             &format!("/builds/{build}"),
@@ -63,8 +68,8 @@ fn paths(build: BuildId) -> Vec<(String, String)> {
         ),
         page(&format!("/builds/{build}/tasks/T-007"), "a task"),
         page("/running", "what runs"),
-        page("/knowledge", "what was learned"),
-        page("/usage", "use"),
+        page("/knowledge", "what was learned, 500 lessons"),
+        page("/usage", "use, 100,000 calls"),
         page("/events", "events, 1,000,000 of them"),
     ]
 }

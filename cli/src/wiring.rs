@@ -10,6 +10,7 @@ mod halt;
 mod host;
 mod models;
 mod notices;
+pub mod open_files;
 mod processes;
 mod reach;
 mod retention;

@@ -29,8 +29,6 @@ use crate::guard::Peer;
 use crate::shared::{Options, ServerState};
 use crate::{api, idempotency};
 
-/// How many connections are served at once; more wait.
-const CONNECTIONS: usize = 4_096;
 /// How long the head of a request may take to come.
 const HEAD: Duration = Duration::from_secs(10);
 /// The most bytes of the head of a request.
@@ -192,7 +190,7 @@ impl Server {
 
 /// Serves `router` behind a door until the process stops.
 async fn serve(door: Door, router: Router, shared: ServerState, tasks: Supervisor) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(shared.capacity.connections));
     let stop = tasks.shutdown().soft().clone();
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {

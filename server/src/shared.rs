@@ -35,9 +35,6 @@ use crate::problem::Problem;
 const SOURCE: &str = "api";
 /// How long what a look found is told to whoever asks.
 const FRESH: TimeDelta = TimeDelta::seconds(5);
-/// How many listen at once.
-const STREAMS: usize = 2_048;
-
 /// Says where the documents of an idea lie.
 pub type Folder = Arc<dyn Fn(&Idea) -> PathBuf + Send + Sync>;
 
@@ -59,8 +56,28 @@ pub type Landings = Arc<
 pub type Checkup =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Finding>> + Send>> + Send + Sync>;
 
+/// How much a server holds at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// How many connections are served; more wait.
+    pub connections: usize,
+    /// How many listen; more are refused.
+    pub streams: usize,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            streams: 2_048,
+        }
+    }
+}
+
 /// What a server serves, and to whom.
 pub struct Options {
+    /// How much it holds at once.
+    pub capacity: Capacity,
     /// Everybody who works on the project.
     pub people: People,
     /// Names by which the server is reached beside its own address, each with its port.
@@ -92,6 +109,7 @@ pub struct Options {
 pub(crate) struct ServerState(Arc<Inner>);
 
 pub(crate) struct Inner {
+    pub(crate) capacity: Capacity,
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
@@ -179,6 +197,7 @@ impl ServerState {
             Logins::default()
         });
         Ok(Self(Arc::new(Inner {
+            capacity: options.capacity,
             hosts: Hosts::new(address, options.hosts),
             proxies: Proxies::new(options.proxies),
             people: options.people,
@@ -195,7 +214,7 @@ impl ServerState {
             cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,
             tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
-            streams: Arc::new(Semaphore::new(STREAMS)),
+            streams: Arc::new(Semaphore::new(options.capacity.streams)),
             stop: supervisor.shutdown().soft().clone(),
             logins: Mutex::new(logins),
             kept: tokio::sync::Mutex::new(kept),

@@ -75,6 +75,7 @@ impl Up {
             project.state().display()
         );
         let doors = if crew.serves() {
+            wiring::open_files::raise();
             wiring::doors(&project).await?
         } else {
             None

@@ -9,7 +9,7 @@ use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::Idea;
-use ropewalk_server::{Address, Checkup, Door, Hook, ListenError, Options, Server};
+use ropewalk_server::{Address, Capacity, Checkup, Door, Hook, ListenError, Options, Server};
 use ropewalk_workspace::Git;
 use tracing::warn;
 
@@ -89,6 +89,7 @@ pub(super) fn serve(
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
         proxies: project.config().server.trusted_proxies.clone(),
+        capacity: Capacity::default(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
         hook,

@@ -256,7 +256,12 @@ script = "../script.yaml"
     pub(crate) fn up_detached(&self) -> Up {
         let mut shell = Process::new("sh");
         shell.args(["-c", "trap '' HUP; exec \"$0\" up", BINARY]);
-        self.begin(&mut shell, &[]).0
+        self.up_by(&mut shell)
+    }
+
+    /// Starts `ropewalk up` by a program that becomes it, and waits until it runs.
+    pub(crate) fn up_by(&self, program: &mut Process) -> Up {
+        self.begin(program, &[]).0
     }
 
     /// Starts a verb that runs until it is stopped, with these variables; what it says is added to `up.log`.
@@ -350,6 +355,11 @@ pub(crate) struct Up {
 }
 
 impl Up {
+    /// Returns the id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal and returns the exit code.
     pub(crate) fn stop(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
         self.signal(signal);
@@ -358,7 +368,7 @@ impl Up {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        let pid = nix::unistd::Pid::from_raw(self.id().try_into().unwrap());
         nix::sys::signal::kill(pid, signal).unwrap();
     }
 }

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use ropewalk_schemas::idea::Idea;
+use ropewalk_server::Capacity;
 use ropewalk_store::Query;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::house::{ADA, House};
+use crate::house::{ADA, House, answered};
 
 /// So long may somebody take who does nothing but drip: the limits of head and body, and a little for a busy machine.
 const ENDED: Duration = Duration::from_secs(20);
@@ -192,5 +193,73 @@ async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
     };
     let begun = works(&house, rebound).await;
     assert_eq!(ideas(&house).await, begun);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
+    let house = House::holding(Capacity {
+        streams: 2,
+        ..Capacity::default()
+    })
+    .await;
+    let listen = || {
+        let asked = house.ask("GET", "/api/events", ADA);
+        asked.header("Accept", "text/event-stream")
+    };
+    let first = listen().send().await.unwrap();
+    let second = listen().send().await.unwrap();
+    assert_eq!(
+        (first.status().as_u16(), second.status().as_u16()),
+        (200, 200)
+    );
+    let refused = answered(listen()).await;
+    assert_eq!(
+        (refused.status, refused.body["code"].as_str()),
+        (429, Some("too-many")),
+        "{}",
+        refused.text
+    );
+    assert_eq!(refused.body["next"], "close some of them");
+    // Whoever only asks is served.
+    assert_eq!(house.read("/api/profile").await["name"], "ada");
+    drop(first);
+    let begun = Instant::now();
+    loop {
+        let again = listen().send().await.unwrap();
+        if again.status() == 200 {
+            break;
+        }
+        assert!(begun.elapsed() < SERVED, "nobody leaves");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_beyond_the_bound_waits_until_somebody_leaves() {
+    let house = House::holding(Capacity {
+        connections: 2,
+        ..Capacity::default()
+    })
+    .await;
+    let held = [
+        connect("127.0.0.1:0", house.address).await,
+        connect("127.0.0.1:0", house.address).await,
+    ];
+    let mut waits = connect("127.0.0.1:0", house.address).await;
+    let request = format!(
+        "GET /livez HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        house.address
+    );
+    waits.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let early = waits.read_to_string(&mut answer);
+    let early = tokio::time::timeout(Duration::from_secs(1), early).await;
+    assert!(early.is_err(), "it was served beside two");
+    drop(held);
+    let served = waits.read_to_string(&mut answer);
+    tokio::time::timeout(SERVED, served).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     house.stop().await;
 }

@@ -1,5 +1,7 @@
 //! A served store, and whoever asks it.
 
+mod rows;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use ropewalk_orchestrator::Services;
 use ropewalk_runtime::http::{self, ClientOptions};
 use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::idea::{Idea, Message};
+use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
@@ -26,11 +28,13 @@ use ropewalk_schemas::{
     BuildId, CommitId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, RepoPath,
     Slug, SpecId, Subject, TaskId, UserSlug,
 };
-use ropewalk_server::{Address, Door, Options, Server};
-use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
+use ropewalk_server::{Address, Capacity, Door, Options, Server};
+use ropewalk_store::{ChangeSet, Location, Store};
 use ropewalk_world::{Plan, World};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use self::rows::Rows;
 
 /// The tokens of two people: ada may everything, bob nothing beside what everybody may.
 pub(crate) const ADA: &str = "token-of-ada";
@@ -99,7 +103,37 @@ impl House {
     /// Serves an empty store to whom these proxies ask for.
     pub(crate) async fn behind(proxies: Vec<Network>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Plan::unlike_any_other(&Clock::system());
+        let capacity = Capacity::default();
+        Self::open(directory, &Clock::system(), proxies, capacity).await
+    }
+
+    /// Serves an empty store to no more than so many at once.
+    pub(crate) async fn holding(capacity: Capacity) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self::open(directory, &Clock::system(), Vec::new(), capacity).await
+    }
+
+    /// Serves an empty store at the time of `clock`.
+    pub(crate) async fn at(clock: &Clock) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self::open(directory, clock, Vec::new(), Capacity::default()).await
+    }
+
+    /// Stops, and serves the same store anew, as the program does that is started again.
+    pub(crate) async fn again(self) -> Self {
+        let (clock, store) = (self.services.clock.clone(), self.services.store.clone());
+        let directory = self.ended().await;
+        store.close().await.unwrap();
+        Self::open(directory, &clock, Vec::new(), Capacity::default()).await
+    }
+
+    async fn open(
+        directory: TempDir,
+        clock: &Clock,
+        proxies: Vec<Network>,
+        capacity: Capacity,
+    ) -> Self {
+        let plan = Plan::unlike_any_other(clock);
         let World {
             services,
             supervisor,
@@ -107,6 +141,7 @@ impl House {
         let looks: Arc<AtomicUsize> = Arc::default();
         let looked = Arc::clone(&looks);
         let options = Options {
+            capacity,
             people: people(),
             hosts: Vec::new(),
             proxies,
@@ -176,19 +211,8 @@ impl House {
     }
 
     /// Returns everything that a request could have changed.
-    pub(crate) async fn rows(&self) -> (Vec<Value>, u64) {
-        let store = &self.services.store;
-        let mut rows = Vec::new();
-        rows.extend(all(store.list::<Idea>(Query::new()).await.unwrap()));
-        rows.extend(all(store.list::<Message>(Query::new()).await.unwrap()));
-        rows.extend(all(store
-            .list::<Specification>(Query::new())
-            .await
-            .unwrap()));
-        rows.extend(all(store.list::<Build>(Query::new()).await.unwrap()));
-        rows.extend(all(store.list::<Question>(Query::new()).await.unwrap()));
-        let events = store.events(&EventFilter::default()).await.unwrap();
-        (rows, events.len().try_into().unwrap())
+    pub(crate) async fn rows(&self) -> Rows {
+        rows::read(&self.database()).await.unwrap()
     }
 
     /// Stores an idea with a specification to approve, whose hash is that of `b"new"`, and a question about merging.
@@ -200,12 +224,17 @@ impl House {
             )
             .await;
         assert_eq!(begun.status, 201, "{}", begun.text);
+        let spec = self.specification().await;
+        (spec, self.asked("build_finished", ["merge", "leave"]).await)
+    }
+
+    /// Stores a specification of `walks` to approve, whose hash is that of `b"new"`.
+    pub(crate) async fn specification(&self) -> SpecId {
         let ids = &self.services.ids;
         let now = self.services.clock.now();
-        let idea = Slug::parse("walks").unwrap();
         let specification = Specification {
             id: SpecId(ids.next()),
-            idea: idea.clone(),
+            idea: Slug::parse("walks").unwrap(),
             user: name("ada"),
             state: SpecState::Generated,
             revision: 2,
@@ -220,18 +249,29 @@ impl House {
             created_at: now,
             updated_at: now,
         };
-        let choice = |id: &str| serde_json::json!({ "id": id, "label": id, "recommended": false, "with_words": false });
+        let mut changes = ChangeSet::new();
+        changes.insert(&specification);
+        self.services.store.commit(changes).await.unwrap();
+        specification.id
+    }
+
+    /// Stores an open question about `walks` which lets one choose between `choices`.
+    pub(crate) async fn asked(&self, trigger: &str, choices: [&str; 2]) -> QuestionId {
+        let ids = &self.services.ids;
+        let choices = choices.map(|id| {
+            serde_json::json!({ "id": id, "label": id, "recommended": false, "with_words": false })
+        });
         let question: Question = serde_json::from_value(serde_json::json!({
-            "id": ids.next(), "kind": QuestionKind::Blocking, "trigger": "build_finished", "agent": "build",
-            "text": "What now?", "context": "", "choices": [choice("merge"), choice("leave")],
-            "free_text": false, "consequential": true, "about": About::Nothing, "idea": idea,
-            "state": QuestionState::Pending, "correlation_id": ids.next(), "asked_at": now,
+            "id": ids.next(), "kind": QuestionKind::Blocking, "trigger": trigger, "agent": "build",
+            "text": "What now?", "context": "", "choices": choices,
+            "free_text": false, "consequential": true, "about": About::Nothing, "idea": "walks",
+            "state": QuestionState::Pending, "correlation_id": ids.next(), "asked_at": self.services.clock.now(),
         }))
         .unwrap();
         let mut changes = ChangeSet::new();
-        changes.insert(&specification).insert(&question);
+        changes.insert(&question);
         self.services.store.commit(changes).await.unwrap();
-        (specification.id, question.id)
+        question.id
     }
 
     /// Stores a running build of `walks`.
@@ -287,7 +327,9 @@ impl House {
     /// Begins an idea as another process does, of whose commits nobody tells.
     pub(crate) async fn elsewhere(&self, slug: &str) {
         let clock = self.services.clock.clone();
-        let store = Store::open(&self.location(), clock).await.unwrap();
+        let store = Store::open(&Location::Sqlite(self.database()), clock)
+            .await
+            .unwrap();
         let mut changes = ChangeSet::new();
         changes.emit(self.message(slug, 0));
         store.commit(changes).await.unwrap();
@@ -333,12 +375,16 @@ impl House {
         }
     }
 
-    fn location(&self) -> Location {
-        Location::Sqlite(self.directory.path().join("ropewalk.db"))
+    fn database(&self) -> PathBuf {
+        self.directory.path().join("ropewalk.db")
     }
 
     /// Stops what is served, as the program does.
     pub(crate) async fn stop(self) {
+        self.ended().await;
+    }
+
+    async fn ended(self) -> TempDir {
         self.supervisor.shutdown().begin();
         let late = self
             .supervisor
@@ -346,6 +392,7 @@ impl House {
             .await
             .unwrap();
         assert!(late.is_empty(), "{late:?} ran on");
+        self.directory
     }
 
     /// Returns who speaks in an event of this type.
@@ -353,11 +400,6 @@ impl House {
         let page = self.read(&format!("/api/events?type={event_type}")).await;
         page["items"].as_array().unwrap().clone()
     }
-}
-
-fn all<R: serde::Serialize>(rows: Vec<Versioned<R>>) -> impl Iterator<Item = Value> {
-    rows.into_iter()
-        .map(|row| serde_json::json!({ "version": row.version, "record": row.record }))
 }
 
 /// Sends a request and reads the answer.

@@ -1,10 +1,88 @@
 //! What is asked again under the same key is done once.
 
+use std::time::Duration;
+
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::keyed_request::KeyedRequest;
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
-use crate::house::{ADA, BOB, House, answered};
+use crate::house::{ADA, Answer, BOB, House, answered};
 
 const IDEAS: &str = "/api/ideation/sessions";
+
+/// Begins an idea as ada, under `key`.
+async fn begin(house: &House, key: &str, text: &str) -> Answer {
+    let request = house.ask("POST", IDEAS, ADA).header("Idempotency-Key", key);
+    answered(request.json(&json!({ "text": text }))).await
+}
+
+async fn ideas(house: &House) -> usize {
+    let ideas = house.services.store.list::<Idea>(Query::new()).await;
+    ideas.unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_stands_for_a_day_and_through_a_start_and_no_longer() {
+    const DAY: Duration = Duration::from_hours(24);
+    let clock = Clock::manual(Clock::system().now());
+    let house = House::at(&clock).await;
+    let first = begin(&house, "one", "Walks").await;
+    assert_eq!(first.status, 201, "{}", first.text);
+    let house = house.again().await;
+    let again = begin(&house, "one", "Walks").await;
+    assert_eq!((again.status, &again.body), (201, &first.body));
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    clock.advance(DAY - Duration::from_secs(1));
+    let late = begin(&house, "one", "Walks").await;
+    assert_eq!((late.status, &late.body), (201, &first.body));
+    assert_eq!(ideas(&house).await, 1);
+    clock.advance(Duration::from_secs(2));
+    let new = begin(&house, "one", "Rivers").await;
+    assert_eq!(
+        (new.status, &new.body["slug"]),
+        (201, &json!("rivers")),
+        "{}",
+        new.text
+    );
+    assert!(!new.headers.contains_key("idempotency-replayed"));
+    assert_eq!(ideas(&house).await, 2);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_whose_request_died_in_between_says_so_and_does_nothing_again() {
+    let clock = Clock::manual(Clock::system().now());
+    let house = House::at(&clock).await;
+    assert_eq!(begin(&house, "one", "Walks").await.status, 201);
+    // What a program leaves that dies before it has kept the answer.
+    let store = &house.services.store;
+    let known = store.list::<KeyedRequest>(Query::new()).await.unwrap();
+    let mut open = known[0].record.clone();
+    open.answer = None;
+    let mut changes = ChangeSet::new();
+    changes.update(&known[0], &open);
+    store.commit(changes).await.unwrap();
+    let house = house.again().await;
+    let before = house.rows().await;
+    for (text, told) in [
+        ("Walks", "how it ended is not known"),
+        ("Rivers", "something else was asked under the same key"),
+    ] {
+        let refused = begin(&house, "one", text).await;
+        assert_eq!(
+            (refused.status, refused.body["code"].as_str()),
+            (409, Some("idempotency"))
+        );
+        assert!(refused.text.contains(told), "{}", refused.text);
+    }
+    assert_eq!(house.rows().await, before);
+    // Nobody is kept from it for ever.
+    clock.advance(Duration::from_hours(25));
+    assert_eq!(begin(&house, "one", "Rivers").await.status, 201);
+    house.stop().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_used_again_is_answered_as_before_and_with_another_body_refused() {
@@ -38,7 +116,10 @@ async fn a_key_used_again_is_answered_as_before_and_with_another_body_refused() 
     assert_eq!(house.rows().await, before);
     // A key belongs to the person.
     assert_eq!(answered(ask(BOB, "one", "Lakes")).await.status, 201);
-    assert_eq!(house.rows().await.0.len(), before.0.len() + 2);
+    let after = house.rows().await;
+    for table in ["ideas", "sessions", "messages"] {
+        assert_eq!(after[table].len(), before[table].len() + 1, "{table}");
+    }
     house.stop().await;
 }
 

@@ -37,6 +37,25 @@ fn heard(manager: &UnixDatagram, with_signs: bool) -> String {
 }
 
 #[test]
+fn a_low_limit_of_open_files_is_raised_for_all_who_may_come() {
+    let world = World::scripted();
+    let mut shell = Process::new("sh");
+    shell.args(["-c", "ulimit -Sn 512; exec \"$0\" up", BINARY]);
+    let up = world.up_by(&mut shell);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", up.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let mut numbers = line
+        .unwrap()
+        .split_whitespace()
+        .filter_map(|word| word.parse::<u64>().ok());
+    let (soft, hard) = (numbers.next().unwrap(), numbers.next().unwrap());
+    assert_eq!(soft, hard.min(16_384), "{limits}");
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
 fn a_manager_of_services_hears_when_it_works_that_it_lives_and_when_it_stops() {
     let world = World::scripted();
     let path = world.root().join("notify");
