@@ -8,6 +8,7 @@ use crate::attachments::AttachError;
 use crate::builds::SteerError;
 use crate::builds::again::AgainError;
 use crate::builds::landing::LandingError;
+use crate::builds::named::MisnamedBuild;
 use crate::builds::tasks::TaskError;
 use crate::comments::CommentError;
 use crate::dead_letters::DeadLetterError;
@@ -315,6 +316,19 @@ impl Advice for AgainError {
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
+    }
+}
+
+impl Advice for MisnamedBuild {
+    fn next(&self) -> Option<String> {
+        let spec = self.spec;
+        Some(match (self.build, self.to_approve()) {
+            (Some(build), _) => format!("name that: `{build}`"),
+            (None, Some(hash)) => {
+                format!("`ropewalk spec approve {spec} --hash {hash}` begins its build")
+            }
+            (None, None) => format!("`ropewalk spec show {spec}` shows more"),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod again;
 pub mod landing;
+pub mod named;
 pub mod tasks;
 
 use ropewalk_orchestrator::Context;

@@ -4,16 +4,18 @@ use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{BuildRow, BuildView};
 use ropewalk_desk::views::dead_letter::{DeadLetterRow, DeadLetterView};
-use ropewalk_desk::views::event::TimelineEvent;
+use ropewalk_desk::views::event::{EventView, TimelineEvent};
 use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
 use ropewalk_desk::views::knowledge::KnowledgeView;
 use ropewalk_desk::views::lines::LinesView;
+use ropewalk_desk::views::notice::NoticeRow;
 use ropewalk_desk::views::review::ReviewView;
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
 };
+use ropewalk_desk::views::task::TaskView;
 use ropewalk_desk::views::usage::UsageRow;
-use ropewalk_desk::views::wait::WaitRow;
+use ropewalk_desk::views::wait::{WaitRow, WaitsView};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::halt::Halt;
@@ -28,8 +30,8 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use crate::api::{
-    attachments, build_tasks, builds, halt, ideas, lines, profile, questions, running,
-    specifications,
+    attachments, build_tasks, builds, events, halt, ideas, knowledge, lines, profile, questions,
+    running, specifications,
 };
 use crate::page::Page;
 use crate::problem;
@@ -148,7 +150,7 @@ fn schemas(path: &'static str) -> Value {
     settings.definitions_path = path.into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 54] = [
+    let adds: [fn(&mut SchemaGenerator); 63] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -174,6 +176,7 @@ fn schemas(path: &'static str) -> Value {
         add::<lines::CommentsRequest>,
         add::<Page<BuildRow>>,
         add::<BuildView>,
+        add::<TaskView>,
         add::<build_tasks::Retry>,
         add::<build_tasks::Tell>,
         add::<build_tasks::Recipients>,
@@ -191,8 +194,14 @@ fn schemas(path: &'static str) -> Value {
         add::<questions::AnswerForm>,
         add::<questions::AnswerRequest>,
         add::<questions::AcceptedAnswer>,
+        add::<Page<questions::AcceptedAnswer>>,
         add::<Page<TimelineEvent>>,
+        add::<EventView>,
+        add::<events::Replay>,
+        add::<events::ReplayReceipt>,
         add::<Page<WaitRow>>,
+        add::<WaitsView>,
+        add::<Page<NoticeRow>>,
         add::<Page<Lease>>,
         add::<Page<Component>>,
         add::<Page<Alert>>,
@@ -202,6 +211,8 @@ fn schemas(path: &'static str) -> Value {
         add::<DeadLetterView>,
         add::<Page<KnowledgeItem>>,
         add::<KnowledgeView>,
+        add::<knowledge::NewKnowledge>,
+        add::<knowledge::KnowledgeReceipt>,
         add::<ReviewView>,
     ];
     for add in adds {

@@ -9,14 +9,17 @@ use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
+use ropewalk_desk::builds::named::MisnamedBuild;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::comments::CommentError;
 use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
+use ropewalk_desk::knowledge::RemarkError;
 use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
+use ropewalk_desk::subscribers::ReplayError;
 use ropewalk_desk::views::specification::CompareError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::secrets;
@@ -210,6 +213,12 @@ impl From<SteerError> for Problem {
     }
 }
 
+impl From<MisnamedBuild> for Problem {
+    fn from(error: MisnamedBuild) -> Self {
+        Self::of(StatusCode::NOT_FOUND, "unknown-id", &error)
+    }
+}
+
 impl From<HaltError> for Problem {
     fn from(error: HaltError) -> Self {
         match error {
@@ -333,12 +342,42 @@ impl From<DeadLetterError> for Problem {
     }
 }
 
+impl From<ReplayError> for Problem {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Forbidden(error) => error.into(),
+            ReplayError::Read(error) => error.into(),
+            ReplayError::Commit(error) => error.into(),
+            error @ ReplayError::Unknown { .. } => {
+                Self::of(StatusCode::NOT_FOUND, "unknown-id", &error)
+            }
+        }
+    }
+}
+
+impl From<RemarkError> for Problem {
+    fn from(error: RemarkError) -> Self {
+        match error {
+            RemarkError::Read(error) => error.into(),
+            RemarkError::Commit(error) => error.into(),
+            error @ RemarkError::Refused(_) => {
+                Self::of(StatusCode::BAD_REQUEST, "knowledge", &error)
+            }
+        }
+    }
+}
+
 impl From<RefusedAnswer> for Problem {
     fn from(error: RefusedAnswer) -> Self {
-        let error = match error {
-            RefusedAnswer::Forbidden(error) => return error.into(),
-            RefusedAnswer::Answer(error) => error,
-        };
+        match error {
+            RefusedAnswer::Forbidden(error) => error.into(),
+            RefusedAnswer::Answer(error) => error.into(),
+        }
+    }
+}
+
+impl From<AnswerError> for Problem {
+    fn from(error: AnswerError) -> Self {
         let status = match error {
             AnswerError::Read(error) => return error.into(),
             AnswerError::Commit(error) => return error.into(),

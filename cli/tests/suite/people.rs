@@ -7,11 +7,14 @@ mod phone;
 mod serving;
 mod surfaces;
 
+use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::question::{Choice, QuestionKind};
 use serde_json::{Value, json};
 
 pub(crate) use serving::{address, ask};
 
 use crate::approvals::{specified, text};
+use crate::questions::question;
 use crate::world::{World, one_line};
 
 const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";
@@ -114,6 +117,50 @@ fn a_person_does_what_their_rights_let_them_and_nothing_else() {
         "{shown}"
     );
     as_bob(&world, "idea abandon walks");
+}
+
+#[test]
+fn a_choice_that_takes_a_right_is_left_to_who_has_it() {
+    let world = World::scripted();
+    let cases = [
+        (1, "spec_complete", "start", "approve"),
+        (2, "build_finished", "merge", "land"),
+        (3, "budget_exceeded", "half", "spend"),
+        (4, "budget_exceeded", "stop", "stop"),
+    ];
+    let asked = cases.map(|(number, trigger, choice, right)| {
+        let mut question = question(number, QuestionKind::Blocking, false, true);
+        trigger.clone_into(&mut question.trigger);
+        question.choices = ["leave", choice]
+            .map(|id| Choice::new(ChoiceId::parse(id).unwrap(), id))
+            .into();
+        world.commit(|changes| drop(changes.insert(&question)));
+        (question.id, choice, right)
+    });
+    with_people(&world, &tester());
+    let before = (world.json("question list"), world.json("event list"));
+    for (id, choice, right) in &asked {
+        let said = match *right {
+            // What ada may, bob may not.
+            "approve" => bob_is_refused(&world, &format!("question answer {id} {choice}")),
+            _ => world.refused(&format!("question answer {id} {choice}"), 1),
+        };
+        assert!(
+            said.contains(&format!("may not {right}")),
+            "{choice}: {said}"
+        );
+    }
+    assert_eq!(
+        (world.json("question list"), world.json("event list")),
+        before
+    );
+    let (id, choice, _) = &asked[0];
+    world.run(&format!("question answer {id} {choice}"));
+    as_bob(&world, &format!("question answer {} stop", asked[3].0));
+    assert_eq!(
+        world.json("question list").as_array().map(Vec::len),
+        Some(2)
+    );
 }
 
 #[test]

@@ -8,7 +8,13 @@ use uuid::Uuid;
 
 use crate::world::World;
 
-fn question(number: u8, kind: QuestionKind, default: bool, consequential: bool) -> Question {
+/// Returns an open question with the choices `go` and `wait`; the higher its number, the later it was asked.
+pub(crate) fn question(
+    number: u8,
+    kind: QuestionKind,
+    default: bool,
+    consequential: bool,
+) -> Question {
     let asked_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000 + i64::from(number));
     let choice = |id: &str, label: &str| Choice::new(ChoiceId::parse(id).unwrap(), label);
     Question {

@@ -10,6 +10,8 @@ use serde::Serialize;
 /// A notice in the list; what its buttons carry is for its receiver alone.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NoticeRow {
+    /// Names it.
+    pub key: String,
     /// How it is told, for example `telegram`.
     pub port: String,
     /// Who is told.
@@ -40,6 +42,7 @@ pub struct NoticeRow {
 impl From<Notice> for NoticeRow {
     fn from(notice: Notice) -> Self {
         Self {
+            key: notice.key,
             port: notice.port,
             receiver: notice.receiver,
             event_type: notice.event_type,

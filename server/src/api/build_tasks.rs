@@ -5,8 +5,11 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
+use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
+use ropewalk_store::task_key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +18,12 @@ use super::builds::{WishReceipt, found};
 use crate::problem::Problem;
 use crate::take::{Asker, Json as JsonBody};
 
-/// What the next try is to do differently.
+/// The task that is tried again, and what the next try is to do differently.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Retry {
+    /// The task.
+    task: String,
     /// Advice for whoever tries it.
     guidance: Option<String>,
 }
@@ -63,22 +68,37 @@ pub(crate) struct Land {
     onto: Option<String>,
 }
 
+/// Shows a task with every attempt at it, and what the gate saw of each.
+#[utoipa::path(get, path = "/api/tasks/{build}/{task}", operation_id = "show_task",
+    params(("build" = String, Path, description = "The id of its build."),
+        ("task" = String, Path, description = "Its name there.")), responses(
+    (status = 200, description = "The task.", body = ref("#/components/schemas/TaskView"))
+))]
+pub(crate) async fn show(
+    State(shared): Here,
+    Path((id, task)): Path<(String, String)>,
+) -> Result<Json<TaskView>, Problem> {
+    let build = found(&shared, &id).await?;
+    let (name, store) = (named(&id, &task)?, &shared.services.store);
+    let found = store.get::<Task>(&task_key(build.id, &name)).await?;
+    let found = found.ok_or_else(|| unknown(&id, &task))?;
+    Ok(Json(task::show(store, found.into_inner()).await?))
+}
+
 /// Tries a task again; a build that has ended without it runs again.
-#[utoipa::path(post, path = "/api/builds/{id}/tasks/{task}/retry", operation_id = "retry_task",
-    params(("id" = String, Path, description = "The id of the build."),
-        ("task" = String, Path, description = "The name of the task.")),
+#[utoipa::path(post, path = "/api/builds/{id}/retry", operation_id = "retry_task",
+    params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Retry"), content_type = "application/json"), responses(
     (status = 202, description = "It is recorded.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn retry(
     State(shared): Here,
-    Path((id, task)): Path<(String, String)>,
+    Path(id): Path<String>,
     Asker(person): Asker,
     JsonBody(retry): JsonBody<Retry>,
 ) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     let build = found(&shared, &id).await?;
-    let list = format!("/api/builds/{id}");
-    let task = TaskId::parse(&task).map_err(|_| Problem::unknown("task", &task, &list))?;
+    let task = named(&id, &retry.task)?;
     tasks::retry(&shared.context(), &build, &task, &person, retry.guidance).await?;
     Ok(recorded(&build))
 }
@@ -161,4 +181,12 @@ pub(crate) async fn land(
 
 fn recorded(build: &Build) -> (StatusCode, Json<WishReceipt>) {
     (StatusCode::ACCEPTED, Json(WishReceipt::of(build)))
+}
+
+fn named(build: &str, task: &str) -> Result<TaskId, Problem> {
+    TaskId::parse(task).map_err(|_| unknown(build, task))
+}
+
+fn unknown(build: &str, task: &str) -> Problem {
+    Problem::unknown("task", task, &format!("/api/builds/{build}"))
 }

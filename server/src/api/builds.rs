@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::builds::{self, Wish, named};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::Span;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
@@ -13,7 +13,7 @@ use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, find, wanted};
+use super::{Here, find, specifications, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -163,7 +163,15 @@ async fn steer(
     Ok((StatusCode::ACCEPTED, Json(WishReceipt::of(&build))))
 }
 
-/// Finds the build that a path names.
+/// Finds the build that a path names; of a specification in its place it is told what became of that.
 pub(super) async fn found(shared: &ServerState, id: &str) -> Result<Versioned<Build>, Problem> {
-    find(&shared.services.store, id, "build", LIST).await
+    let store = &shared.services.store;
+    let build = find(store, id, "build", LIST).await;
+    let Err(unknown) = build else {
+        return build;
+    };
+    let Ok(spec) = specifications::found(shared, id).await else {
+        return Err(unknown);
+    };
+    Err(named::misnamed(store, &spec, id.to_owned()).await?.into())
 }

@@ -1,20 +1,26 @@
-//! Events: what happened, page by page or as it comes.
+//! Events: what happened, page by page or as it comes, and what became of each.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ropewalk_desk::views::event::{self, TimelineEvent};
+use ropewalk_desk::subscribers;
+use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
+use ropewalk_schemas::ComponentName;
 use ropewalk_store::EventFilter;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Here;
 use crate::page::{Page, Part};
-use crate::problem::Problem;
+use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::stream;
-use crate::take::Parameters;
+use crate::take::{Asker, Json as JsonBody, Parameters};
 use crate::wanted_events::WantedEvents;
+
+/// Where events are listed.
+const LIST: &str = "/api/events";
 
 /// Which events are wanted.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -97,4 +103,60 @@ async fn page(shared: &ServerState, which: &Which) -> Result<Page<TimelineEvent>
     let next = items.last().filter(|_| is_more);
     let next = next.map(|event| event.sequence.to_string());
     Ok(Page { items, next })
+}
+
+/// Shows an event, and what became of it at each who takes it.
+#[utoipa::path(get, path = "/api/events/{id}", operation_id = "show_event",
+    params(("id" = String, Path, description = "Its position, or its id.")), responses(
+    (status = 200, description = "The event.", body = ref("#/components/schemas/EventView"))
+))]
+pub(crate) async fn show(
+    State(shared): Here,
+    Path(id): Path<String>,
+) -> Result<Json<EventView>, Problem> {
+    let unknown = || Problem::unknown("event", &id, LIST);
+    let name: EventName = id.parse().map_err(|_| unknown())?;
+    let shown = event::show(&shared.services.store, name).await?;
+    shown.map(Json).ok_or_else(unknown)
+}
+
+/// Who is to handle what happened before they began.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Replay {
+    /// The subscriber, for example `notify.webhook`.
+    subscriber: String,
+    /// The position of the first event.
+    #[schemars(range(min = 1))]
+    from: i64,
+}
+
+/// How much there is to handle.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReplayReceipt {
+    subscriber: ComponentName,
+    /// How many events; 10,000 at once, and more where it is asked again.
+    events: u64,
+}
+
+/// Has a subscriber handle what happened before it began; what it got once, it does not get again.
+#[utoipa::path(post, path = "/api/events/replay", operation_id = "replay_events",
+    request_body(content = ref("#/components/schemas/Replay"), content_type = "application/json"), responses(
+    (status = 202, description = "They are handled as others are.", body = ref("#/components/schemas/ReplayReceipt"))
+))]
+pub(crate) async fn replay(
+    State(shared): Here,
+    Asker(person): Asker,
+    JsonBody(replay): JsonBody<Replay>,
+) -> Result<(StatusCode, Json<ReplayReceipt>), Problem> {
+    let subscriber = ComponentName::parse(&replay.subscriber).map_err(unreadable("subscriber"))?;
+    if replay.from < 1 {
+        let text = ("`from` is no position", "positions begin at 1");
+        return Err(Problem::usage(text));
+    }
+    let store = &shared.services.store;
+    let events = subscribers::replay(store, &subscriber, replay.from, &person).await?;
+    shared.services.bus.poke();
+    let receipt = ReplayReceipt { subscriber, events };
+    Ok((StatusCode::ACCEPTED, Json(receipt)))
 }

@@ -5,7 +5,9 @@ use axum::extract::{Path, State};
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views::question;
-use ropewalk_orchestrator::questions::{AnswerInput as Reply, default_of, form as form_of};
+use ropewalk_orchestrator::questions::{
+    AcceptedAnswer as Accepted, AnswerInput as Reply, default_of, form as form_of,
+};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
 use ropewalk_store::Versioned;
@@ -70,6 +72,16 @@ pub(crate) struct AcceptedAnswer {
     choice: Option<ChoiceId>,
     /// The words, else the label of the choice.
     answer: String,
+}
+
+impl From<Accepted> for AcceptedAnswer {
+    fn from(done: Accepted) -> Self {
+        Self {
+            id: done.id,
+            choice: done.choice,
+            answer: done.answer,
+        }
+    }
 }
 
 /// Lists the questions, the most urgent first.
@@ -137,10 +149,21 @@ pub(crate) async fn answer(
         (None, text) => Reply::Typed(text.unwrap_or_default()),
     };
     let done = questions::answer(&shared.context(), id, reply, &person, CHANNEL).await?;
-    Ok(Json(AcceptedAnswer {
-        id: done.id,
-        choice: done.choice,
-        answer: done.answer,
+    Ok(Json(done.into()))
+}
+
+/// Answers every question whose default neither blocks, approves, starts, merges, deletes nor spends.
+#[utoipa::path(post, path = "/api/questions/all-defaults", operation_id = "answer_all_defaults", responses(
+    (status = 200, description = "What was answered, all of it.", body = ref("#/components/schemas/PageOfAcceptedAnswer"))
+))]
+pub(crate) async fn answer_defaults(
+    State(shared): Here,
+    Asker(person): Asker,
+) -> Result<Json<Page<AcceptedAnswer>>, Problem> {
+    let done = questions::answer_defaults(&shared.context(), &person, CHANNEL).await?;
+    Ok(Json(Page {
+        items: done.into_iter().map(AcceptedAnswer::from).collect(),
+        next: None,
     }))
 }
 

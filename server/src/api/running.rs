@@ -1,10 +1,11 @@
-//! What runs, waits and is held: waits, locks, agents and alerts.
+//! What runs, waits and is held: waits, locks, agents and alerts; and what people are still to be told.
 
 use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::alerts;
 use ropewalk_desk::health::Finding;
-use ropewalk_desk::views::wait::{self, WaitRow};
+use ropewalk_desk::views::notice::{self, NoticeRow};
+use ropewalk_desk::views::wait::{self, WaitRow, WaitsView};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
@@ -28,6 +29,44 @@ pub(crate) async fn waits(
 ) -> Result<Json<Page<WaitRow>>, Problem> {
     let rows = wait::list(&shared.services.store).await?;
     part.of(rows, WaitRow::name).map(Json)
+}
+
+/// Shows who waits for whom, and who waits in a circle.
+#[utoipa::path(get, path = "/api/waits/graph", operation_id = "show_waits", responses(
+    (status = 200, description = "All who wait, and the circles.", body = ref("#/components/schemas/WaitsView"))
+))]
+pub(crate) async fn graph(State(shared): Here) -> Result<Json<WaitsView>, Problem> {
+    let (view, _) = wait::graph(&shared.services.store).await?;
+    Ok(Json(view))
+}
+
+/// Which notices are wanted.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Those that arrived, or were over before that, too.
+    all: bool,
+    /// At most so many entries: 1 to 500, 100 where nothing is said.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists what people are still to be told or could not be, the oldest first.
+#[utoipa::path(get, path = "/api/notices", operation_id = "list_notices", params(Which), responses(
+    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfNoticeRow"))
+))]
+pub(crate) async fn notices(
+    State(shared): Here,
+    Parameters(which): Parameters<Which>,
+) -> Result<Json<Page<NoticeRow>>, Problem> {
+    let notices = notice::list(&shared.services.store, which.all).await?;
+    let part = Part {
+        limit: which.limit,
+        cursor: which.cursor,
+    };
+    part.of(notices, |notice| notice.key.clone()).map(Json)
 }
 
 /// Lists the file locks.

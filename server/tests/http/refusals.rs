@@ -1,5 +1,7 @@
 //! Whatever is refused says why in one line, and changes nothing.
 
+mod rights;
+
 use std::time::Duration;
 
 use ropewalk_schemas::ContentHash;
@@ -97,21 +99,26 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
             .body(body.to_owned())
     };
     let ideas = "/api/ideation/sessions";
-    for bad in [
-        "",
-        "{",
-        "[]",
-        "null",
-        "{\"text\":1}",
-        "{\"text\":\"a\",\"text\":\"b\"}",
-        "{\"words\":\"a\"}",
-        "{\"text\":\"\\ud800\"}",
-        "{\"text\":\" \"}",
-        "{\"text\":\"a\",\"slug\":\"../x\"}",
+    for (bad, named) in [
+        ("", "the body is empty"),
+        ("{", "the body cannot be understood"),
+        ("[]", "the body cannot be understood"),
+        ("null", "the body cannot be understood"),
+        ("{\"text\":1}", "`text` cannot be understood"),
+        ("{\"text\":\"a\",\"text\":\"b\"}", "duplicate field `text`"),
+        ("{\"words\":\"a\"}", "`words` cannot be understood"),
+        ("{\"text\":\"\\ud800\"}", "`text` cannot be understood"),
+        ("{\"text\":\"a\\u0000b\"}", "`text` holds the letter U+0000"),
+        ("{\"text\":\" \"}", "the message is empty"),
+        (
+            "{\"text\":\"a\",\"slug\":\"../x\"}",
+            "`slug` cannot be understood",
+        ),
     ] {
         let refused = answered(raw(ideas, bad)).await;
         assert_eq!(refused.status, 400, "{bad}: {}", refused.text);
-        assert!(refused.body["message"].is_string(), "{bad}");
+        let message = refused.body["message"].as_str().unwrap();
+        assert!(message.contains(named), "{bad}: {message}");
     }
     let plain = house.ask("POST", ideas, ADA).body("{\"text\":\"a\"}");
     assert_problem(&answered(plain).await, 415, "usage");
@@ -149,7 +156,6 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
         ("/api/questions/x", 404),
         ("/api/ideation/sessions/rivers", 404),
         ("/api/nothing", 404),
-        ("/../../etc/passwd", 404),
     ] {
         let refused = answered(house.ask("GET", path, ADA)).await;
         assert_eq!(refused.status, status, "{path}: {}", refused.text);
@@ -180,6 +186,119 @@ async fn drip(house: &House, first: &str, each: &str) -> String {
         () = dripping => {}
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_streamed_beyond_the_limit_is_cut_long_before_its_end_and_changes_nothing() {
+    const CHUNK: usize = 64 * 1024;
+    const ALL: usize = 100 * 1024 * 1024;
+    let house = House::new().await;
+    let before = house.rows().await;
+    let head = format!(
+        "POST /api/ideation/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        house.address
+    );
+    let stream = TcpStream::connect(house.address).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    let sends = async {
+        write.write_all(head.as_bytes()).await.unwrap();
+        let chunk = format!("{CHUNK:x}\r\n{}\r\n", "a".repeat(CHUNK));
+        let mut sent = 0;
+        // Ends with the connection, which the server closes.
+        while sent < ALL && write.write_all(chunk.as_bytes()).await.is_ok() {
+            sent += CHUNK;
+        }
+        sent
+    };
+    let mut answer = Vec::new();
+    let (sent, read) = tokio::join!(sends, read.read_to_end(&mut answer));
+    // What was sent and not read is a reset, after the answer.
+    read.ok();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("\"code\":\"too-large\""), "{answer}");
+    assert!(sent < ALL / 4, "{sent} bytes were taken");
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_path_leads_out_of_what_is_served() {
+    let house = House::new().await;
+    let before = house.rows().await;
+    for path in [
+        "/../../etc/passwd",
+        "/static/../../etc/passwd",
+        "/static/../../../../../../etc/passwd",
+        "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/static/..%2f..%2fetc%2fpasswd",
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static/%252e%252e%252fetc%252fpasswd",
+        "/static//etc/passwd",
+        "/static/..\\..\\etc\\passwd",
+        "//etc/passwd",
+        "/api/../../etc/passwd",
+        "/api/ideation/sessions/..%2f..%2fetc%2fpasswd",
+    ] {
+        // A client would make it a path without steps.
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\nConnection: close\r\n\r\n",
+            house.address
+        );
+        let mut stream = TcpStream::connect(house.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 404") || answer.starts_with("HTTP/1.1 400"),
+            "{path}: {answer}"
+        );
+        assert!(!answer.contains("root:"), "{path}: {answer}");
+    }
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_no_text_holds_is_refused_wherever_it_comes_from() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let before = house.rows().await;
+    for path in [
+        "/api/ideation/sessions".to_owned(),
+        "/api/ideation/sessions/walks/messages".to_owned(),
+        format!("/api/specifications/{spec}/revise"),
+    ] {
+        let refused = house.send(&path, &json!({ "text": "Wal\0ks" })).await;
+        assert_problem(&refused, 400, "usage");
+        let message = refused.body["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("`text` holds the letter U+0000"),
+            "{message}"
+        );
+    }
+    let file = "/api/ideation/sessions/walks/attachments?name=a.txt&words=b%00";
+    let file = answered(house.ask("POST", file, ADA).body("a")).await;
+    assert_problem(&file, 400, "usage");
+    assert!(
+        file.text.contains("`words` holds the letter U+0000"),
+        "{}",
+        file.text
+    );
+    let form = browser
+        .send("/ideas", &[("text", "Wal\0ks")], Some(&proof))
+        .await;
+    assert_eq!(form.status, 400, "{}", form.text);
+    assert!(
+        form.text.contains("holds the letter U+0000"),
+        "{}",
+        form.text
+    );
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

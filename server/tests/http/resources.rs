@@ -1,5 +1,7 @@
 //! What the terminal shows and does, requests show and do.
 
+mod verbs;
+
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::question::{Answer, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
@@ -294,11 +296,11 @@ async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
     house.task(build, "T-1", TaskState::Failed).await;
     house.task(build, "T-2", TaskState::Complete).await;
     let path = format!("/api/builds/{build}");
-    let retry = |task: &str| format!("{path}/tasks/{task}/retry");
-    let body = json!({ "guidance": "in one file" });
+    let retry = format!("{path}/retry");
+    let body = json!({ "task": "T-1", "guidance": "in one file" });
     let tried = answered(
         house
-            .ask("POST", &retry("T-1"), ADA)
+            .ask("POST", &retry, ADA)
             .header("Idempotency-Key", "1")
             .json(&body),
     )
@@ -306,7 +308,7 @@ async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
     assert_eq!(tried.status, 202, "{}", tried.text);
     let again = answered(
         house
-            .ask("POST", &retry("T-1"), ADA)
+            .ask("POST", &retry, ADA)
             .header("Idempotency-Key", "1")
             .json(&body),
     )
@@ -345,13 +347,14 @@ async fn what_tasks_and_builds_have_no_use_for_is_refused_and_changes_nothing() 
     house.task(build, "T-1", TaskState::Failed).await;
     house.task(build, "T-2", TaskState::Complete).await;
     let path = format!("/api/builds/{build}");
-    let retry = |task: &str| format!("{path}/tasks/{task}/retry");
+    let retry = format!("{path}/retry");
     let before = house.rows().await;
     let tell = format!("{path}/tell");
     for (place, body, status, code) in [
-        (retry("T-2"), json!({}), 409, "task-state"),
-        (retry("T-9"), json!({}), 404, "unknown-id"),
-        (retry("../T"), json!({}), 404, "unknown-path"),
+        (retry.clone(), json!({ "task": "T-2" }), 409, "task-state"),
+        (retry.clone(), json!({ "task": "T-9" }), 404, "unknown-id"),
+        (retry.clone(), json!({ "task": "../T" }), 404, "unknown-id"),
+        (retry, json!({}), 400, "usage"),
         (tell.clone(), json!({ "text": " " }), 400, "input"),
         (
             tell.clone(),
@@ -497,6 +500,7 @@ async fn pages_of_events_together_are_the_timeline() {
         "locks",
         "people",
         "waits",
+        "notices",
         "questions",
         "specifications",
     ] {
@@ -510,7 +514,7 @@ async fn pages_of_events_together_are_the_timeline() {
 
 /// Says whether the path alone says what is wanted.
 fn takes_nothing(path: &str) -> bool {
-    ["/done", "/replay", "/discard"]
+    ["/done", "/replay", "/discard", "/all-defaults"]
         .iter()
         .any(|verb| path.ends_with(verb))
 }

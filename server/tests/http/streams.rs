@@ -1,6 +1,6 @@
 //! Whoever listens hears everything once and in order, also over a break.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ropewalk_bus::LiveEvent;
 use ropewalk_schemas::Subject;
@@ -10,6 +10,9 @@ use crate::house::{ADA, House, answered};
 
 /// How long a test waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long it may take until what happened is seen.
+const AT_MOST: Duration = Duration::from_secs(2);
 
 /// A stream that is read event by event.
 struct Stream {
@@ -154,12 +157,16 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
     let (_, _, data) = tasks.next().await.unwrap();
     assert_eq!(data["type"], "task.progress");
     house.elsewhere("lakes").await;
+    let committed = Instant::now();
     let came = loop {
         let (id, _, data) = all.next().await.unwrap();
         if id.is_some() {
             break data;
         }
     };
+    // Nobody told of it.
+    let took = committed.elapsed();
+    assert!(took < AT_MOST, "{took:?}");
     assert_eq!(
         (&came["sequence"], &came["subject"]),
         (&json!(3), &json!("idea/lakes"))

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::builds::{self, Wish, named};
 use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::{BuildId, EventId};
 use ropewalk_store::{DeliveryFilter, DeliveryState, Query};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::question::answer_command as answer;
-use crate::error::CliError;
+use crate::error::{CliError, UNKNOWN};
 use crate::ids::IdText;
 use crate::wiring::Desk;
 
@@ -85,37 +84,11 @@ async fn standstill(desk: &Desk, wish: Wish, now: &Build) -> Result<Option<Strin
 
 /// Says that `id` names a specification and no build, if so.
 async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, CliError> {
-    let found = id.specification(desk).await;
-    let Ok(spec) = found else {
+    let Ok(spec) = id.specification(desk).await else {
         return Ok(None);
     };
-    let of_spec = Query::new().equal("spec", spec.id.to_string());
-    let (what, next) = match desk.store.list::<Build>(of_spec).await?.pop() {
-        Some(build) => (
-            format!("is the specification of build `{}`", build.id),
-            format!("name that: `{}`", build.id),
-        ),
-        None => match &spec.hash {
-            Some(hash) if spec.state == SpecState::Generated => (
-                "is a specification that is generated, not approved".to_owned(),
-                format!(
-                    "`ropewalk spec approve {} --hash {hash}` begins its build",
-                    spec.id
-                ),
-            ),
-            _ => (
-                format!(
-                    "is a specification that is {}, and has no build",
-                    spec.state
-                ),
-                format!("`ropewalk spec show {}` shows more", spec.id),
-            ),
-        },
-    };
-    Ok(Some(CliError::refused(
-        "unknown-id",
-        (format!("`{id}` {what}"), next),
-    )))
+    let misnamed = named::misnamed(&desk.store, &spec, id.to_string()).await?;
+    Ok(Some(CliError::advised(UNKNOWN, misnamed)))
 }
 
 /// Returns the build once it has done what was wished, or whatever the wish came to; or as it stands when that takes too

@@ -190,9 +190,18 @@ fn a_pause_of_a_phone_holds_until_the_api_resumes_and_the_other_way_round() {
     assert!((200..300).contains(&status), "{status} {said}");
 
     // As soon as it goes on, the API pauses it and the phone lets it go on.
-    build_when(&ada, &id, |build| build["state"] == "running");
+    build_when(&ada, &id, |build| {
+        let tasks = build["tasks"].as_array().into_iter().flatten();
+        tasks.into_iter().any(|task| task["state"] == "working")
+    });
     let (status, said) = ada.api(&format!("POST /api/builds/{id}/pause"), &json!({}));
     assert!((200..300).contains(&status), "{status} {said}");
+    let asked = build_when(&ada, &id, |build| build["pause_requested"] == true);
+    let told = text(&asked["reason"]);
+    assert!(
+        ["pause requested, 1 running", "pause requested, 2 running"].contains(&told),
+        "{told}"
+    );
     build_when(&ada, &id, |build| build["state"] == "paused");
     ada.say("/resume walks", "Recorded: the build of walks does so.");
     build_when(&ada, &id, |build| build["state"] == "succeeded");

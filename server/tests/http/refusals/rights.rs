@@ -1,0 +1,139 @@
+//! What takes a right is refused who does not have it, by requests and by the forms of pages alike, and changes nothing.
+//! The terminal is asked the same in `cli/tests/suite/people.rs`.
+
+use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::person::Right;
+use serde_json::{Value, json};
+
+use super::assert_problem;
+use crate::browser::HTML;
+use crate::house::{BOB, House, answered};
+
+/// What takes a right: a request with its body, and the fields of the form that does the same.
+struct Deed {
+    right: Right,
+    method: &'static str,
+    path: String,
+    body: Value,
+    fields: Vec<(&'static str, String)>,
+}
+
+fn deed(right: Right, path: String, body: Value) -> Deed {
+    let fields = ["choice", "hash", "text"].into_iter();
+    Deed {
+        right,
+        method: "POST",
+        path,
+        fields: fields
+            .filter_map(|name| Some((name, body[name].as_str()?.to_owned())))
+            .collect(),
+        body,
+    }
+}
+
+/// Lists all that takes a right, each where it would be done for who has it.
+async fn deeds(house: &House) -> Vec<Deed> {
+    let (spec, finished) = house.specified().await;
+    let (runs, done) = (house.built().await, house.built().await);
+    house
+        .change(done, |build| build.state = BuildState::Succeeded)
+        .await;
+    let budget = house.asked("budget_exceeded", ["half", "stop"]).await;
+    let complete = house.asked("spec_complete", ["start", "revise"]).await;
+    let hash = json!({ "hash": ContentHash::of(b"new") });
+    let rejected = json!({ "hash": hash["hash"], "text": "Not wanted" });
+    let answer = |right, id, choice: &str| {
+        let path = format!("/questions/{id}/answer");
+        deed(right, path, json!({ "choice": choice }))
+    };
+    let of_spec = |verb: &str| format!("/specifications/{spec}/{verb}");
+    let steered = |verb: &str| deed(Right::Stop, format!("/builds/{runs}/{verb}"), json!({}));
+    let letter = |verb: &str| {
+        let path = format!("/dead-letters/1/build/{verb}");
+        deed(Right::Stop, path, json!({}))
+    };
+    vec![
+        deed(Right::Approve, of_spec("approve"), hash.clone()),
+        deed(Right::Approve, of_spec("reject"), rejected),
+        answer(Right::Approve, complete, "start"),
+        deed(Right::Land, format!("/builds/{done}/land"), json!({})),
+        answer(Right::Land, finished, "merge"),
+        answer(Right::Spend, budget, "half"),
+        answer(Right::Stop, budget, "stop"),
+        steered("pause"),
+        steered("resume"),
+        steered("stop"),
+        letter("replay"),
+        letter("discard"),
+        deed(Right::Stop, "/ideas/walks/abandon".to_owned(), json!({})),
+        deed(Right::Stop, "/halt".to_owned(), json!({})),
+        Deed {
+            method: "DELETE",
+            ..deed(Right::Stop, "/halt/lift".to_owned(), json!({}))
+        },
+    ]
+}
+
+impl Deed {
+    /// Returns where a program asks for it.
+    fn resource(&self) -> String {
+        let path = self.path.replace("/ideas/", "/ideation/sessions/");
+        format!("/api{}", path.trim_end_matches("/lift"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lacks_a_right_is_told_which_by_request_and_by_form_and_changes_nothing() {
+    let house = House::new().await;
+    let deeds = deeds(&house).await;
+    for right in Right::ALL {
+        assert!(deeds.iter().any(|deed| deed.right == right), "{right}");
+    }
+    let before = house.rows().await;
+    for deed in &deeds {
+        let told = format!("`bob` may not {}", deed.right);
+        let resource = deed.resource();
+        let request = house.ask(deed.method, &resource, BOB).json(&deed.body);
+        let refused = answered(request).await;
+        assert_problem(&refused, 403, "forbidden");
+        assert_eq!(refused.body["message"], json!(told), "{resource}");
+        assert_eq!(house.rows().await, before, "{resource}");
+        let mut fields = url::form_urlencoded::Serializer::new(String::new());
+        fields.extend_pairs(&deed.fields);
+        let form = house.ask("POST", &deed.path, BOB).header("Accept", HTML);
+        let form = form.header("Content-Type", "application/x-www-form-urlencoded");
+        let refused = answered(form.body(fields.finish())).await;
+        assert_eq!(refused.status, 403, "{}: {}", deed.path, refused.text);
+        let words = format!("may not {}", deed.right);
+        assert!(
+            refused.text.contains(&words),
+            "{}: {}",
+            deed.path,
+            refused.text
+        );
+        assert_eq!(house.rows().await, before, "{}", deed.path);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_right_spends_more() {
+    let house = House::new().await;
+    house.specified().await;
+    let budget = house.asked("budget_exceeded", ["half", "stop"]).await;
+    let path = format!("/api/questions/{budget}/answer");
+    let half = house.send(&path, &json!({ "choice": "half" })).await;
+    assert_eq!(
+        (half.status, &half.body["choice"]),
+        (200, &json!("half")),
+        "{}",
+        half.text
+    );
+    let kept = house.read(&format!("/api/questions/{budget}")).await;
+    assert_eq!(
+        (&kept["state"], &kept["answer"]["by"]),
+        (&json!("answered"), &json!("ada"))
+    );
+    house.stop().await;
+}
