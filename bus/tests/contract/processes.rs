@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::supervise::{SuperviseError, SupervisedServer};
-use ropewalk_bus::{JetStreamOptions, LiveRelay, Poker, SocketHome, TransportOptions};
-use ropewalk_runtime::{Shutdown, Supervisor};
-use ropewalk_schemas::ProjectName;
+use ropewalk_bus::{
+    JetStreamOptions, LiveEvent, LiveRelay, Poker, SocketHome, Tail, TransportOptions,
+};
+use ropewalk_runtime::{Clock, Shutdown, Supervisor};
+use ropewalk_schemas::{ProjectName, Subject};
 use ropewalk_store::ChangeSet;
 use ropewalk_tests::servers::nats_server_program;
+use serde_json::json;
 
 use crate::support::{PATIENCE, RunningBus, World, finish_all, next};
 
@@ -39,6 +42,72 @@ async fn a_poke_brings_what_another_process_committed() -> Result<()> {
         !Poker::poke(world.directory.path())?,
         "nobody is left to hear it"
     );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poke_brings_what_another_process_committed_to_whoever_follows_the_timeline() -> Result<()>
+{
+    let world = World::embedded()?;
+    let running = world.start().await?;
+    let home = SocketHome::new(world.directory.path(), None);
+    Poker::listen(&running.bus, &home, &running.supervisor)?;
+    // Time stands still: nobody looks by themselves.
+    let clock = Clock::manual(Clock::system().now());
+    let tail = Tail::start(&running.bus, clock, &running.supervisor);
+    let mut heard = tail.listen().await?;
+    let other = world.store().await?;
+    for number in 0..3 {
+        let there = world.emit(&other, "a", &format!("there {number}")).await?;
+        ensure!(Poker::poke(world.directory.path())?);
+        let came = tokio::time::timeout(PATIENCE, heard.next()).await??;
+        assert_eq!(came.sequence, there);
+    }
+    running.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_ephemeral_is_heard_by_another_process_as_it_was_told() -> Result<()> {
+    let world = World::embedded()?;
+    let running = world.start().await?;
+    let state = world.directory.path();
+    let home = SocketHome::new(state, None);
+    LiveRelay::serve(&running.bus, &home, &running.supervisor)?;
+    let mut heard = LiveRelay::listen(state).await.context("nobody tells")?;
+    let word = |text: &str| {
+        Ok::<_, anyhow::Error>(LiveEvent {
+            event_type: "ideation.delta".to_owned(),
+            subject: Subject::parse("idea/walks")?,
+            data: json!({ "text": text, "lines": ["a\nb", "ü"] }),
+        })
+    };
+    let (first, second) = (word("one")?, word("two")?);
+    // Who has only just come is heard of a moment later, and what was told before is lost.
+    let told = async {
+        loop {
+            running.bus.live().publish(first.clone());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let came = tokio::select! {
+        () = told => None,
+        came = tokio::time::timeout(PATIENCE, heard.next()) => came?,
+    };
+    assert_eq!(came.as_ref(), Some(&first));
+    running.bus.live().publish(second.clone());
+    let came = async {
+        loop {
+            match heard.next().await {
+                Some(event) if event == first => {}
+                other => return other,
+            }
+        }
+    };
+    let came = tokio::time::timeout(PATIENCE, came).await?;
+    assert_eq!(came, Some(second));
+    running.stop().await?;
+    let end = tokio::time::timeout(PATIENCE, heard.next()).await?;
+    assert_eq!(end, None, "who tells has ended");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
-use ropewalk_bus::{BusOptions, Failure, Inbox, SharingOptions};
+use ropewalk_bus::{BusOptions, Failure, Inbox, SharingOptions, Tail};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{ChangeSet, CommitError, Location, Store};
 use ropewalk_tests::servers::PostgresServer;
@@ -208,4 +208,24 @@ async fn what_one_process_failed_at_another_may_try() -> Result<()> {
     again.finish(ChangeSet::new()).await?;
     try_join_all(processes.map(RunningBus::stop)).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_tells_whoever_follows_the_timeline_what_another_process_committed() -> Result<()>
+{
+    let team = Team::new()?;
+    let running = team.process("1", LONG).await?;
+    // Time stands still: nobody looks by themselves.
+    let clock = Clock::manual(Clock::system().now());
+    let tail = Tail::start(&running.bus, clock, &running.supervisor);
+    let mut heard = tail.listen().await?;
+    let other = team.store().await?;
+    for number in 0..3 {
+        let guidance = format!("there {number}");
+        let there = team.world.emit(&other, "a", &guidance).await?;
+        let came = tokio::time::timeout(PATIENCE, heard.next()).await??;
+        assert_eq!(came.sequence, there);
+    }
+    other.close().await?;
+    running.stop().await
 }

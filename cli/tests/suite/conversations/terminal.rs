@@ -208,6 +208,31 @@ fn an_interrupt_ends_the_turn_and_a_second_one_the_chat() {
 }
 
 #[test]
+fn words_of_a_reply_come_from_the_program_that_runs_before_the_reply_is_there() {
+    let world = begun();
+    let script = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let slow = "- agent: ideation\n  task: message-2\n  turn: 1\n  reply: { text: Let me see., tools: [{ name: glob, input: { pattern: '*' } }] }\n\
+                - agent: ideation\n  task: message-2\n  reply: { delay_ms: 5000, tools: [{ name: reply, input: { text: Slow words. } }] }\n";
+    world.write("../script.yaml", &format!("{slow}{script}"));
+    let up = world.up();
+    let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
+    terminal.shows("you> ", 1);
+    terminal.types("one\n");
+    terminal.shows("Let me see.", 1);
+    assert_eq!(said(&world, "agent").len(), 1, "the reply is not there yet");
+    let shown = terminal.shows("Slow words.", 1);
+    assert!(
+        shown.find("Let me see.") < shown.find("Slow words."),
+        "{shown:?}"
+    );
+    terminal.shows("you> ", 2);
+    assert_eq!(said(&world, "agent").len(), 2);
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
+}
+
+#[test]
 fn a_line_that_the_terminal_cuts_and_a_word_for_a_program_are_not_said() {
     let world = begun();
     let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
