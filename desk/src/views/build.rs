@@ -284,3 +284,76 @@ fn holding<'a>(build: &Build, outage: Option<&'a Outage>) -> Option<&'a Outage> 
     };
     outage.filter(|_| waits)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A build that was quoted `low` to `high` tokens, if at all, and has used `used`.
+    fn build(quote: Option<(u64, u64)>, used: u64) -> BuildView {
+        let quote =
+            quote.map(|(low, high)| json!({ "tokens_low": low, "tokens_high": high, "basis": "" }));
+        let id = "01970000-0000-7000-8000-000000000001";
+        let build: Build = serde_json::from_value(json!({
+            "id": id, "spec": id, "revision": 1, "hash": ropewalk_schemas::ContentHash::of(b"new"),
+            "idea": "walks", "user": "ada", "state": "succeeded", "pause_requested": false,
+            "branch": "build/walks", "target": "main", "priority": 5, "working_ms": 0,
+            "correlation_id": id, "created_at": "2026-03-01T08:00:00Z", "quote": quote,
+        }))
+        .unwrap();
+        BuildView {
+            build,
+            tasks: Vec::new(),
+            timeline: Vec::new(),
+            spending: Spending {
+                tokens: used,
+                ..Spending::default()
+            },
+            requirements: Vec::new(),
+            owns: Vec::new(),
+            outage: None,
+            wish: None,
+        }
+    }
+
+    #[test]
+    fn what_was_used_is_told_beside_what_was_quoted() {
+        let less = Some("less than was quoted");
+        let as_quoted = Some("as was quoted");
+        for (quote, used, told) in [
+            (None, 7, None),
+            (Some((1_000, 2_000)), 0, less),
+            (Some((1_000, 2_000)), 999, less),
+            (Some((1_000, 2_000)), 1_000, as_quoted),
+            (Some((1_000, 2_000)), 2_000, as_quoted),
+            // Part of a percent is told as a whole one.
+            (
+                Some((1_000, 2_000)),
+                2_001,
+                Some("1 % more than was quoted at most"),
+            ),
+            (
+                Some((1_000, 2_000)),
+                2_500,
+                Some("25 % more than was quoted at most"),
+            ),
+            (
+                Some((1_000, 2_000)),
+                6_000,
+                Some("200 % more than was quoted at most"),
+            ),
+            (Some((0, 0)), 0, as_quoted),
+            (Some((0, 0)), 3, Some("300 % more than was quoted at most")),
+            (
+                Some((1, 1)),
+                u64::MAX,
+                Some("1844674407370955161400 % more than was quoted at most"),
+            ),
+        ] {
+            let view = build(quote, used);
+            assert_eq!(view.against_quote().as_deref(), told, "{quote:?} {used}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The pages of single things: their figures are those of the rows too.
+
+use ropewalk_schemas::attempt::{Attempt, Evidence};
+use ropewalk_schemas::idea::Session;
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_schemas::specification::{Price, Revision, Specification};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, ContentHash};
+use ropewalk_store::{ChangeSet, DeliveryFilter, Query, Record};
+use serde_json::{Value, json};
+
+use super::{Expectation, all, assert_figures, call, dollars, row, used};
+use crate::browser::Browser;
+use crate::house::House;
+use crate::troubles::dead_letter;
+
+/// Changes what is written of the only row of its sort.
+async fn change<R: Record>(house: &House, change: impl FnOnce(&mut Value)) {
+    let store = &house.services.store;
+    let rows = store.list::<R>(Query::new()).await.unwrap();
+    let mut written = serde_json::to_value(&rows[0].record).unwrap();
+    change(&mut written);
+    let after: R = serde_json::from_value(written).unwrap();
+    let mut changes = ChangeSet::new();
+    changes.update(&rows[0], &after);
+    store.commit(changes).await.unwrap();
+}
+
+/// Stores a talk with its confidences, a specification with its price, and a task with its attempts; returns the dead
+/// letter and the build.
+async fn fill(house: &House) -> (String, BuildId) {
+    let letter = dead_letter(house).await;
+    change::<Session>(house, |session| {
+        session["signals"] = json!({ "confidence": 0.37, "artifacts": [
+            { "kind": "problem", "summary": "Where?", "content": "Nobody knows.", "confidence": 0.64 },
+            { "kind": "target-user", "summary": "Who?", "content": "Walkers.", "confidence": 0.82 },
+        ] });
+    })
+    .await;
+    let (spec, now) = (house.specification().await, house.services.clock.now());
+    change::<Specification>(house, |spec| {
+        spec["revision"] = json!(7);
+        spec["price"] = json!({
+            "tokens_low": 21_000, "tokens_high": 43_000, "micro_usd_low": 1_250_000,
+            "micro_usd_high": 2_750_000, "basis": "from 9 builds",
+        });
+    })
+    .await;
+    let build = house.built().await;
+    house.task(build, "T-001", TaskState::Working).await;
+    change::<Task>(house, |task| task["attempts"] = json!(12)).await;
+    let ids = &house.services.ids;
+    let attempt = ids.next();
+    let tried = json!({
+        "id": attempt, "build": build, "task": "T-001", "number": 1, "loop_name": "loop", "state": "failed",
+        "token": 1, "base": "5".repeat(40), "tokens": 4_321, "started_at": now,
+    });
+    let seen = json!({
+        "build": build, "task": "T-001", "attempt": attempt, "commit": "6".repeat(40), "tree": "7".repeat(40),
+        "verdict": "failed", "at": now, "checks": [{
+            "name": "validation", "command": "true", "exit_code": 101, "duration_ms": 65_000, "output": "",
+            "tests": { "passed": 17, "failed": 2, "ignored": 5 },
+        }],
+    });
+    let lesson = json!({
+        "id": ids.next(), "kind": "gotcha", "content": "Mind the gap.", "confidence": 0.83,
+        "executions": ["a", "b", "c", "d"], "ideas": ["walks"], "discovered_by": "build", "state": "confirmed",
+        "injections": 3, "created_at": now, "updated_at": now,
+    });
+    let mut changes = ChangeSet::new();
+    for (task, helped) in [("T-001", true), ("T-002", true), ("T-003", false)] {
+        let usage: Injection = serde_json::from_value(json!({
+            "item": lesson["id"], "build": build, "spec": spec, "task": task, "held_out": false, "helped": helped,
+            "at": now,
+        }))
+        .unwrap();
+        changes.insert(&usage);
+    }
+    let revision: Revision = serde_json::from_value(json!({
+        "spec": spec, "number": 7, "hash": ContentHash::of(b"new"), "at": now,
+        "document": { "title": "Walks", "objective": "Walk." },
+    }))
+    .unwrap();
+    let tried: Attempt = serde_json::from_value(tried).unwrap();
+    let seen: Evidence = serde_json::from_value(seen).unwrap();
+    let lesson: KnowledgeItem = serde_json::from_value(lesson).unwrap();
+    changes
+        .insert(&revision)
+        .insert(&tried)
+        .insert(&seen)
+        .insert(&lesson);
+    let mut other = call(build, "other", "2026-03-03", (999, 880_000));
+    other.idea = ropewalk_schemas::Slug::parse("rivers").ok();
+    changes
+        .insert(&call(build, "one", "2026-03-01", (1_234, 1_560_000)))
+        .insert(&other);
+    house.services.store.commit(changes).await.unwrap();
+    (letter, build)
+}
+
+/// Returns a share as people read it.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// Works out from the rows what the page of the idea has to tell.
+fn of_idea(session: &Session, spec: &Specification) -> Vec<String> {
+    let whole = percent(session.signals.confidence);
+    let mut told = vec![
+        format!("{whole}</meter> {whole}"),
+        format!("Specification, revision {}", spec.revision),
+    ];
+    let pieces = session.signals.artifacts.iter();
+    told.extend(
+        pieces.map(|piece| format!("<span class=\"faint\">{}</span>", percent(piece.confidence))),
+    );
+    told
+}
+
+fn money(micro: Option<u64>) -> String {
+    let cents = micro.unwrap() / 10_000;
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+/// Works out from the rows what the page of the specification has to tell.
+fn of_specification(spec: &Specification, price: &Price) -> Vec<String> {
+    let (low, high) = (money(price.micro_usd_low), money(price.micro_usd_high));
+    let revision = spec.revision;
+    vec![
+        format!("<span>revision {revision}</span>"),
+        format!("what changed since revision {}", revision - 1),
+        format!("A yes holds for revision {revision} with hash"),
+        format!("Approve revision {revision}"),
+        format!(
+            "{} to {} tokens, {low} to {high} ({})",
+            price.tokens_low, price.tokens_high, price.basis
+        ),
+    ]
+}
+
+/// Works out from the rows what the page of the task has to tell.
+fn of_task(task: &Task, attempts: &[Attempt], evidence: &[Evidence]) -> Vec<String> {
+    let mut told = vec![format!(
+        "{} tries in {} attempt:",
+        task.attempts,
+        attempts.len()
+    )];
+    for (number, attempt) in attempts.iter().enumerate() {
+        told.push(format!("Attempt {}", number + 1));
+        told.push(format!("{} tokens", attempt.tokens));
+    }
+    told.push(format!("expects {}", task.block.validation.expected));
+    let commits = evidence.iter().map(|seen| seen.commit.short());
+    told.extend(commits.map(|commit| format!("The gate on <code>{commit}</code>")));
+    for run in evidence.iter().flat_map(|seen| &seen.checks) {
+        let tests = run.tests.as_ref().unwrap();
+        let (minutes, seconds) = (run.duration_ms / 60_000, run.duration_ms / 1_000 % 60);
+        told.push(format!(
+            "exit {}, {minutes} min {seconds} s, {} passed, {} failed, {} ignored",
+            run.exit_code.unwrap(),
+            tests.passed,
+            tests.failed,
+            tests.ignored
+        ));
+    }
+    told
+}
+
+/// Works out from the rows what the page of the lesson has to tell.
+fn of_lesson(item: &KnowledgeItem, uses: &[Injection]) -> Vec<String> {
+    let came = |helped| uses.iter().filter(|one| one.helped == Some(helped)).count();
+    let drawn = format!(
+        "{} uses: {} kept it from a failure, {} its mistake was made all the same",
+        uses.len(),
+        came(true),
+        came(false)
+    );
+    let (confidence, seen) = (item.confidence, item.executions.len());
+    // For who has it read, who points at it, and in words.
+    let mut told = vec![drawn; 3];
+    told.push(format!(
+        "confidence {confidence:.2}, seen in {seen} executions"
+    ));
+    told
+}
+
+/// Works out from the rows what each page has to tell.
+async fn expected(house: &House, letter: &str, build: BuildId) -> Vec<Expectation> {
+    let (session, spec) = (
+        all::<Session>(house).await,
+        all::<Specification>(house).await,
+    );
+    let (task, lesson) = (all::<Task>(house).await, all::<KnowledgeItem>(house).await);
+    let (attempts, evidence) = (all::<Attempt>(house).await, all::<Evidence>(house).await);
+    let uses = all::<Injection>(house).await;
+    let every = DeliveryFilter::default();
+    let deliveries = house.services.store.deliveries(&every).await.unwrap();
+    let delivery = &deliveries[0];
+    let (position, tries) = (delivery.key.sequence, delivery.attempts);
+    let calls = all::<ropewalk_schemas::model_call::ModelCall>(house).await;
+    let of_walks = |call: &&ropewalk_schemas::model_call::ModelCall| {
+        call.idea
+            .as_ref()
+            .is_some_and(|idea| idea.as_str() == "walks")
+    };
+    let walks: Vec<_> = calls.iter().filter(of_walks).collect();
+    let (read, written) = used(&walks);
+    let whole = format!(
+        "<strong>{}</strong> <span>{} tokens in {} model call",
+        dollars(&walks),
+        read + written,
+        walks.len()
+    );
+    // All are of one idea, one build, one model and one day.
+    let mut usage = vec![row(&walks); 4];
+    usage.push(whole);
+    let (spec, price) = (&spec[0], spec[0].price.as_ref().unwrap());
+    let pages = [
+        ("/ideas/walks".to_owned(), of_idea(&session[0], spec)),
+        (
+            format!("/specifications/{}", spec.id),
+            of_specification(spec, price),
+        ),
+        (
+            format!("/builds/{build}/tasks/T-001"),
+            of_task(&task[0], &attempts, &evidence),
+        ),
+        (
+            format!("/knowledge/{}", lesson[0].id),
+            of_lesson(&lesson[0], &uses),
+        ),
+        (
+            format!("/events/{position}"),
+            vec![
+                format!("</a> / {position}</p>"),
+                format!("<td data-of=\"Tries\">{tries}</td>"),
+            ],
+        ),
+        (
+            format!("/dead-letters/{letter}"),
+            vec![
+                format!("<h1>Dead letter {position}/"),
+                format!("tried {tries} time"),
+            ],
+        ),
+        ("/usage?idea=walks".to_owned(), usage),
+    ];
+    pages.map(|(path, told)| Expectation { path, told }).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_figure_on_the_page_of_a_thing_is_that_of_the_store_and_another_one_is_found() {
+    let house = House::new().await;
+    let (letter, build) = fill(&house).await;
+    let browser = Browser::new(&house).await;
+    for expected in expected(&house, &letter, build).await {
+        let page = browser.read(&expected.path).await;
+        assert_eq!(page.status, 200, "{}", expected.path);
+        assert_figures(&page.text, &expected);
+    }
+    house.stop().await;
+}
