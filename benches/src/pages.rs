@@ -16,7 +16,7 @@ use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::raw::store::RawStore;
 use crate::sample::Times;
-use fill::{Filled, TASKS};
+use fill::{PageKeys, TASKS};
 use served::ServerFixture;
 
 const EVENTS: usize = 1_000_000;
@@ -51,7 +51,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn paths(Filled { build, spec }: Filled) -> Vec<(String, String)> {
+fn paths(PageKeys { build, spec }: PageKeys) -> Vec<(String, String)> {
     let page = |path: &str, name: &str| (path.to_owned(), name.to_owned());
     vec![
         page("/", "the board, 1,000 ideas"),

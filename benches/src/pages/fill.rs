@@ -38,7 +38,7 @@ const AT_ONCE: usize = 2_000;
 
 /// What there is a page of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Filled {
+pub(super) struct PageKeys {
     /// A build.
     pub(super) build: BuildId,
     /// The specification of it.
@@ -46,7 +46,7 @@ pub(super) struct Filled {
 }
 
 /// Stores everything; returns what there is a page of.
-pub(super) async fn fill(store: &Store, words: &Words) -> Result<Filled> {
+pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
     ideas(store, words).await?;
     let spec = specification(store, words).await?;
     let mut builds = Vec::new();
@@ -58,7 +58,7 @@ pub(super) async fn fill(store: &Store, words: &Words) -> Result<Filled> {
     let call = |number| call(words, number, &builds);
     put::<ModelCall>(store, CALLS, call).await?;
     let build = *builds.first().context("no build")?;
-    Ok(Filled { build, spec })
+    Ok(PageKeys { build, spec })
 }
 
 /// Stores so many rows, each as `make` makes it.

@@ -18,7 +18,7 @@ use ropewalk_schemas::{CommitId, ContentHash, UserSlug};
 use ropewalk_server::{Address, Capacity, Door, Options, Server};
 use ropewalk_store::Store;
 
-use super::fill::{Filled, fill};
+use super::fill::{PageKeys, fill};
 use crate::house::House;
 use crate::words::Words;
 
@@ -36,7 +36,7 @@ pub(super) struct ServerFixture {
 
 impl ServerFixture {
     /// Fills the store in `directory` and serves it; returns what there is a page of as well.
-    pub(super) async fn open(directory: &Path) -> Result<(Self, Filled)> {
+    pub(super) async fn open(directory: &Path) -> Result<(Self, PageKeys)> {
         let house = House::open(directory, TransportOptions::Embedded).await?;
         let filled = fill(&house.store, &Words::new()).await?;
         let options = options(directory)?;

@@ -134,7 +134,9 @@ fn a_choice_that_takes_a_right_is_left_to_who_has_it() {
         question.choices = ["leave", choice]
             .map(|id| Choice::new(ChoiceId::parse(id).unwrap(), id))
             .into();
-        world.commit(|changes| drop(changes.insert(&question)));
+        world.commit(|changes| {
+            changes.insert(&question);
+        });
         (question.id, choice, right)
     });
     with_people(&world, &tester());

@@ -14,6 +14,24 @@ use tokio::net::TcpStream;
 use crate::browser::Browser;
 use crate::house::{ADA, Answer, BOB, House, answered};
 
+/// Bodies of a new idea that cannot be understood, each with what is said of it.
+const MISUNDERSTOOD: [(&str, &str); 11] = [
+    ("", "the body is empty"),
+    ("{", "the body cannot be understood"),
+    ("[]", "the body cannot be understood"),
+    ("null", "the body cannot be understood"),
+    ("{\"text\":1}", "`text` cannot be understood"),
+    ("{\"text\":\"a\",\"text\":\"b\"}", "duplicate field `text`"),
+    ("{\"words\":\"a\"}", "`words` cannot be understood"),
+    ("{\"text\":\"\\ud800\"}", "`text` cannot be understood"),
+    ("{\"text\":\"a\\u0000b\"}", "`text` holds the letter U+0000"),
+    ("{\"text\":\" \"}", "the message is empty"),
+    (
+        "{\"text\":\"a\",\"slug\":\"../x\"}",
+        "`slug` cannot be understood",
+    ),
+];
+
 /// Asserts that an answer is a problem of this kind that says what to do.
 fn assert_problem(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{}", answer.text);
@@ -99,22 +117,7 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
             .body(body.to_owned())
     };
     let ideas = "/api/ideation/sessions";
-    for (bad, named) in [
-        ("", "the body is empty"),
-        ("{", "the body cannot be understood"),
-        ("[]", "the body cannot be understood"),
-        ("null", "the body cannot be understood"),
-        ("{\"text\":1}", "`text` cannot be understood"),
-        ("{\"text\":\"a\",\"text\":\"b\"}", "duplicate field `text`"),
-        ("{\"words\":\"a\"}", "`words` cannot be understood"),
-        ("{\"text\":\"\\ud800\"}", "`text` cannot be understood"),
-        ("{\"text\":\"a\\u0000b\"}", "`text` holds the letter U+0000"),
-        ("{\"text\":\" \"}", "the message is empty"),
-        (
-            "{\"text\":\"a\",\"slug\":\"../x\"}",
-            "`slug` cannot be understood",
-        ),
-    ] {
+    for (bad, named) in MISUNDERSTOOD {
         let refused = answered(raw(ideas, bad)).await;
         assert_eq!(refused.status, 400, "{bad}: {}", refused.text);
         let message = refused.body["message"].as_str().unwrap();
@@ -161,8 +164,11 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
         assert_eq!(refused.status, status, "{path}: {}", refused.text);
         assert!(refused.body["code"].is_string(), "{path}");
     }
-    let put = answered(house.ask("PUT", ideas, ADA)).await;
-    assert_problem(&put, 405, "unknown-path");
+    assert_problem(
+        &answered(house.ask("PUT", ideas, ADA)).await,
+        405,
+        "unknown-path",
+    );
     assert_eq!(house.rows().await, before);
     house.stop().await;
 }

@@ -7,7 +7,7 @@ use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, EventId};
-use ropewalk_store::{DeliveryFilter, DeliveryState, Query};
+use ropewalk_store::{DeliveryFilter, DeliveryState};
 use serde::Serialize;
 
 use crate::app::App;

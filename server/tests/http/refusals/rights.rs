@@ -11,7 +11,7 @@ use crate::browser::HTML;
 use crate::house::{BOB, House, answered};
 
 /// What takes a right: a request with its body, and the fields of the form that does the same.
-struct Deed {
+struct GuardedVerb {
     right: Right,
     method: &'static str,
     path: String,
@@ -19,9 +19,9 @@ struct Deed {
     fields: Vec<(&'static str, String)>,
 }
 
-fn deed(right: Right, path: String, body: Value) -> Deed {
+fn guarded(right: Right, path: String, body: Value) -> GuardedVerb {
     let fields = ["choice", "hash", "text"].into_iter();
-    Deed {
+    GuardedVerb {
         right,
         method: "POST",
         path,
@@ -33,7 +33,7 @@ fn deed(right: Right, path: String, body: Value) -> Deed {
 }
 
 /// Lists all that takes a right, each where it would be done for who has it.
-async fn deeds(house: &House) -> Vec<Deed> {
+async fn verbs(house: &House) -> Vec<GuardedVerb> {
     let (spec, finished) = house.specified().await;
     let (runs, done) = (house.built().await, house.built().await);
     house
@@ -45,19 +45,19 @@ async fn deeds(house: &House) -> Vec<Deed> {
     let rejected = json!({ "hash": hash["hash"], "text": "Not wanted" });
     let answer = |right, id, choice: &str| {
         let path = format!("/questions/{id}/answer");
-        deed(right, path, json!({ "choice": choice }))
+        guarded(right, path, json!({ "choice": choice }))
     };
     let of_spec = |verb: &str| format!("/specifications/{spec}/{verb}");
-    let steered = |verb: &str| deed(Right::Stop, format!("/builds/{runs}/{verb}"), json!({}));
+    let steered = |verb: &str| guarded(Right::Stop, format!("/builds/{runs}/{verb}"), json!({}));
     let letter = |verb: &str| {
         let path = format!("/dead-letters/1/build/{verb}");
-        deed(Right::Stop, path, json!({}))
+        guarded(Right::Stop, path, json!({}))
     };
     vec![
-        deed(Right::Approve, of_spec("approve"), hash.clone()),
-        deed(Right::Approve, of_spec("reject"), rejected),
+        guarded(Right::Approve, of_spec("approve"), hash.clone()),
+        guarded(Right::Approve, of_spec("reject"), rejected),
         answer(Right::Approve, complete, "start"),
-        deed(Right::Land, format!("/builds/{done}/land"), json!({})),
+        guarded(Right::Land, format!("/builds/{done}/land"), json!({})),
         answer(Right::Land, finished, "merge"),
         answer(Right::Spend, budget, "half"),
         answer(Right::Stop, budget, "stop"),
@@ -66,16 +66,16 @@ async fn deeds(house: &House) -> Vec<Deed> {
         steered("stop"),
         letter("replay"),
         letter("discard"),
-        deed(Right::Stop, "/ideas/walks/abandon".to_owned(), json!({})),
-        deed(Right::Stop, "/halt".to_owned(), json!({})),
-        Deed {
+        guarded(Right::Stop, "/ideas/walks/abandon".to_owned(), json!({})),
+        guarded(Right::Stop, "/halt".to_owned(), json!({})),
+        GuardedVerb {
             method: "DELETE",
-            ..deed(Right::Stop, "/halt/lift".to_owned(), json!({}))
+            ..guarded(Right::Stop, "/halt/lift".to_owned(), json!({}))
         },
     ]
 }
 
-impl Deed {
+impl GuardedVerb {
     /// Returns where a program asks for it.
     fn resource(&self) -> String {
         let path = self.path.replace("/ideas/", "/ideation/sessions/");
@@ -86,33 +86,38 @@ impl Deed {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lacks_a_right_is_told_which_by_request_and_by_form_and_changes_nothing() {
     let house = House::new().await;
-    let deeds = deeds(&house).await;
+    let verbs = verbs(&house).await;
     for right in Right::ALL {
-        assert!(deeds.iter().any(|deed| deed.right == right), "{right}");
+        assert!(
+            verbs.iter().any(|guarded| guarded.right == right),
+            "{right}"
+        );
     }
     let before = house.rows().await;
-    for deed in &deeds {
-        let told = format!("`bob` may not {}", deed.right);
-        let resource = deed.resource();
-        let request = house.ask(deed.method, &resource, BOB).json(&deed.body);
+    for guarded in &verbs {
+        let told = format!("`bob` may not {}", guarded.right);
+        let resource = guarded.resource();
+        let request = house
+            .ask(guarded.method, &resource, BOB)
+            .json(&guarded.body);
         let refused = answered(request).await;
         assert_problem(&refused, 403, "forbidden");
         assert_eq!(refused.body["message"], json!(told), "{resource}");
         assert_eq!(house.rows().await, before, "{resource}");
         let mut fields = url::form_urlencoded::Serializer::new(String::new());
-        fields.extend_pairs(&deed.fields);
-        let form = house.ask("POST", &deed.path, BOB).header("Accept", HTML);
+        fields.extend_pairs(&guarded.fields);
+        let form = house.ask("POST", &guarded.path, BOB).header("Accept", HTML);
         let form = form.header("Content-Type", "application/x-www-form-urlencoded");
         let refused = answered(form.body(fields.finish())).await;
-        assert_eq!(refused.status, 403, "{}: {}", deed.path, refused.text);
-        let words = format!("may not {}", deed.right);
+        assert_eq!(refused.status, 403, "{}: {}", guarded.path, refused.text);
+        let words = format!("may not {}", guarded.right);
         assert!(
             refused.text.contains(&words),
             "{}: {}",
-            deed.path,
+            guarded.path,
             refused.text
         );
-        assert_eq!(house.rows().await, before, "{}", deed.path);
+        assert_eq!(house.rows().await, before, "{}", guarded.path);
     }
     house.stop().await;
 }
