@@ -49,7 +49,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Review(noun) => commands::review::run(noun, app).await,
         Command::Alert(noun) => commands::alert::run(noun, app).await,
         Command::Notice(noun) => commands::notice::run(noun, app).await,
-        Command::Event(noun) => commands::event::run(noun, app).await,
+        Command::Event(noun) => Box::pin(commands::event::run(noun, app)).await,
         Command::DeadLetter(noun) => commands::dead_letter::run(noun, app).await,
         Command::Lock(noun) => commands::lock::run(noun, app).await,
         Command::Wait(noun) => commands::wait::run(noun, app).await,

@@ -67,7 +67,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
         Build::Tell(verb) => verb.run(app).await,
-        Build::Comment(verb) => verb.run(app).await,
+        Build::Comment(verb) => Box::pin(verb.run(app)).await,
         Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => Box::pin(verb.run(app)).await,
         Build::Log(verb) => Box::pin(verb.run(app)).await,
