@@ -3,6 +3,7 @@
 use ropewalk_schemas::question::Choice;
 
 use crate::api::Button;
+use crate::styled;
 
 /// How many letters a nonce has: short enough for what a button carries, long enough that nobody guesses it.
 pub(crate) const NONCE: usize = 32;
@@ -40,9 +41,9 @@ pub(crate) fn labelled(nonce: &str, labels: &[&str]) -> Vec<Button> {
 pub(crate) fn buttons(nonce: &str, choices: &[Choice]) -> Vec<Button> {
     let button = |(place, choice): (usize, &Choice)| Button {
         label: if choice.recommended {
-            format!("✓ {}", choice.label)
+            format!("✓ {}", styled::line(&choice.label))
         } else {
-            choice.label.clone()
+            styled::line(&choice.label).into_owned()
         },
         data: Mark { nonce, place }.written(),
     };

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones::{self, LinkError};
-use ropewalk_runtime::{failpoint, secrets};
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
 use tracing::{debug, info};
@@ -10,7 +10,7 @@ use tracing::{debug, info};
 use crate::api::{Interaction, Update};
 use crate::commands::{self, TextInput};
 use crate::surface::{Answer, Surface, SurfaceError, Whom};
-use crate::{files, orders, press, talk};
+use crate::{files, orders, press, styled, talk};
 
 /// How many letters of what a press came to are shown; Telegram takes 200.
 const LINE: usize = 190;
@@ -92,7 +92,7 @@ async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, 
             data,
         } => {
             let line = press::pressed(surface, whom, *message, data).await?;
-            let line = secrets::strike(&line);
+            let line = styled::line(&line);
             let line = clip::letters(&line, LINE);
             if let Err(error) = surface.api.show(id, &line).await {
                 debug!("nobody saw what a press came to: {error}");

@@ -163,12 +163,13 @@ async fn difference(
         .await?;
     let text = shown.text.trim_end();
     if text.len() <= DIFFERENCE_BYTES && !shown.truncated {
-        return Ok(format!("```diff\n{text}\n```"));
+        return Ok(fenced(text, Some("diff")));
     }
     let kept = &text[..text.floor_char_boundary(DIFFERENCE_BYTES)];
     let (kept, _) = kept.rsplit_once('\n').unwrap_or((kept, ""));
     Ok(format!(
-        "```diff\n{kept}\n```\n\nThis is its beginning; all of it: `git --git-dir {} diff {before} {candidate} -- {}`",
+        "{}\n\nThis is its beginning; all of it: `git --git-dir {} diff {before} {candidate} -- {}`",
+        fenced(kept, Some("diff")),
         shared.clone.directory().display(),
         paths.join(" "),
     ))
