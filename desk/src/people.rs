@@ -130,6 +130,12 @@ impl People {
         record.telegram_chats.first().copied()
     }
 
+    /// Returns whether somebody wants the daily summary, which is so unless they say otherwise.
+    pub fn wants_summary(&self, name: &UserSlug) -> bool {
+        let record = self.known.get(name);
+        record.and_then(|record| record.summary).unwrap_or(true)
+    }
+
     /// Returns the person of this name.
     pub fn named(&self, name: &str) -> Option<Person> {
         self.all()

@@ -1,10 +1,14 @@
 //! Asks Telegram by teloxide; nobody else knows that crate.
 
 mod fetching;
+mod pace;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pace::Pacer;
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::phone::ChatUser;
@@ -77,11 +81,13 @@ pub struct TelegramClient {
     bot: Bot,
     id: i64,
     topic: Option<i32>,
+    /// Shared by all that send for this bot.
+    pace: Arc<Pacer>,
 }
 
 impl TelegramClient {
-    /// Returns the bot of `token`, asked for at `api_url`.
-    pub fn new(token: &str, api_url: &str) -> Result<Self, ClientError> {
+    /// Returns the bot of `token`, asked for at `api_url`; those who send for it share one of it.
+    pub fn new(token: &str, api_url: &str, clock: Clock) -> Result<Self, ClientError> {
         let id = token.split_once(':').and_then(|(id, _)| id.parse().ok());
         let id = id.ok_or(ClientError::Token)?;
         let url = api_url
@@ -99,6 +105,7 @@ impl TelegramClient {
             bot,
             id,
             topic: None,
+            pace: Arc::new(Pacer::new(clock)),
         })
     }
 
@@ -192,6 +199,7 @@ impl Api for TelegramClient {
     }
 
     async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError> {
+        self.pace.turn(chat).await?;
         // The chats of groups are negative, and others have no topics.
         let topic = self.topic.filter(|_| chat < 0);
         let sent = match self.post(chat, letter, topic).await {
@@ -205,6 +213,7 @@ impl Api for TelegramClient {
     }
 
     async fn edit(&self, chat: i64, message: i32, text: &StyledText) -> Result<(), ApiError> {
+        self.pace.turn(chat).await?;
         let edit = self
             .bot
             .edit_message_text(ChatId(chat), MessageId(message), &text.plain)

@@ -258,7 +258,7 @@ fn writable_above(project: &Project) -> Fitness {
 
 /// Asks Telegram whether it knows the bot, where one is set up, and how it brings updates, where it does.
 async fn telegram(project: &Project, environment: &Environment) -> Vec<Finding> {
-    let client = match wiring::telegram(project, environment) {
+    let client = match wiring::telegram(project, environment, &Clock::system()) {
         Ok(Some(client)) => client,
         Ok(None) => return Vec::new(),
         Err(error) => return vec![Finding::new("telegram", Fitness::Fail, error)],

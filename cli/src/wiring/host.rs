@@ -13,6 +13,7 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, Slug};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
+use ropewalk_telegram::TelegramClient;
 use ropewalk_workspace::Git;
 use tracing::{error, warn};
 
@@ -45,6 +46,8 @@ pub struct Host {
     right: Right,
     git: Git,
     follower: Follower,
+    /// The bot by which this process tells or listens.
+    telegram: Option<TelegramClient>,
 }
 
 /// What lets this process consume.
@@ -115,7 +118,7 @@ impl Host {
             () = supervisor.shutdown().soft().cancelled() => Err(CliError::Cancelled),
         };
         match begun {
-            Ok((services, right, (git, follower))) => Ok(Self {
+            Ok((services, right, (git, follower, telegram))) => Ok(Self {
                 services,
                 supervisor,
                 project,
@@ -123,6 +126,7 @@ impl Host {
                 right,
                 git,
                 follower,
+                telegram,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -157,7 +161,12 @@ impl Host {
         checkup: Checkup,
     ) -> Result<String, CliError> {
         let (services, supervisor) = (&self.services, &self.supervisor);
-        let hook = notices::hook(&self.project, environment, services, supervisor)?;
+        let hook = notices::hook(
+            &self.project,
+            environment,
+            self.telegram.clone(),
+            (services, supervisor),
+        )?;
         serving::serve(
             doors,
             &self.project,
@@ -202,7 +211,7 @@ async fn begin(
     environment: &Environment,
     scope: &Scope<'_>,
     supervisor: &Supervisor,
-) -> Result<(Services, Right, (Git, Follower)), CliError> {
+) -> Result<(Services, Right, (Git, Follower, Option<TelegramClient>)), CliError> {
     let Scope { crew, again, only } = scope;
     let again = *again;
     let clock = Clock::system();
@@ -263,11 +272,13 @@ async fn begin(
         },
     )
     .await?;
-    agents.extend(telling(project, environment, crew, &services).await?);
+    let telegram = bot(project, environment, crew, &services.clock)?;
+    let bot = telegram.as_ref();
+    agents.extend(telling(project, environment, (crew, bot), &services).await?);
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
-    if crew.chats() {
-        notices::serve_bot(project, environment, &services, supervisor)?;
+    if let Some(bot) = bot.filter(|_| crew.chats()) {
+        notices::serve_bot(project, bot, &services, supervisor)?;
     }
     if !crew.shares() {
         let home = SocketHome::new(project.state(), environment.runtime_home());
@@ -275,7 +286,7 @@ async fn begin(
         LiveRelay::serve(&services.bus, &home, supervisor)?;
     }
     keep_house(project, &services, supervisor);
-    Ok((services, right, (git, follower)))
+    Ok((services, right, (git, follower, telegram)))
 }
 
 /// Makes the registry of the parts of this process.
@@ -302,19 +313,32 @@ fn follower(
     }
 }
 
+/// Returns the bot, where one is set up and this process tells or listens by it.
+fn bot(
+    project: &Project,
+    environment: &Environment,
+    crew: &Crew,
+    clock: &Clock,
+) -> Result<Option<TelegramClient>, CliError> {
+    if crew.tells() || crew.chats() {
+        return notices::telegram(project, environment, clock);
+    }
+    Ok(None)
+}
+
 /// Makes those that tell people what happens, and what does again that which the bot could not do.
 async fn telling(
     project: &Project,
     environment: &Environment,
-    crew: &Crew,
+    (crew, bot): (&Crew, Option<&TelegramClient>),
     services: &Services,
 ) -> Result<Vec<Arc<dyn Agent>>, CliError> {
     let mut agents = Vec::new();
     if crew.tells() {
-        agents.extend(notices::begin(project, environment, services).await?);
+        agents.extend(notices::begin(project, environment, bot, services).await?);
     }
-    if crew.chats() {
-        agents.extend(notices::left_updates(project, environment, services)?);
+    if let Some(bot) = bot.filter(|_| crew.chats()) {
+        agents.push(notices::left_updates(project, bot, services)?);
     }
     Ok(agents)
 }

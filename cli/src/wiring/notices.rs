@@ -9,7 +9,7 @@ use ropewalk_orchestrator::notices::{
     Listener, Notification, Notifier, Parts, Port, Rules, SendError, Webhook,
 };
 use ropewalk_orchestrator::{Agent, Services};
-use ropewalk_runtime::Supervisor;
+use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::UserSlug;
 use ropewalk_server::{Hook, HookError};
 use ropewalk_store::{ReadError, Store};
@@ -31,9 +31,10 @@ const PORTS: [&str; 3] = ["terminal", "webhook", "telegram"];
 pub(super) async fn begin(
     project: &Project,
     environment: &Environment,
+    telegram: Option<&TelegramClient>,
     services: &Services,
 ) -> Result<Vec<Arc<dyn Agent>>, CliError> {
-    let ports = ports(project, environment, services)?;
+    let ports = ports(project, environment, telegram, services)?;
     for name in PORTS {
         if !ports.iter().any(|port| port.name() == name) {
             services.store.unsubscribe(&Notifier::role(name)?).await?;
@@ -47,7 +48,7 @@ pub(super) async fn begin(
             port,
             people: people
                 .map(|person| Listener {
-                    summary: wants_summary(project, &person.name),
+                    summary: project.people.wants_summary(&person.name),
                     name: person.name,
                     roles: person.roles,
                 })
@@ -60,15 +61,10 @@ pub(super) async fn begin(
     Ok(agents)
 }
 
-/// Returns whether somebody wants the daily summary, which is so unless they say otherwise.
-fn wants_summary(project: &Project, name: &UserSlug) -> bool {
-    let record = project.config().people.get(name);
-    record.and_then(|record| record.summary).unwrap_or(true)
-}
-
 fn ports(
     project: &Project,
     environment: &Environment,
+    telegram: Option<&TelegramClient>,
     services: &Services,
 ) -> Result<Vec<Arc<dyn Port>>, CliError> {
     let settings = &project.config().notices;
@@ -85,9 +81,9 @@ fn ports(
         let webhook = Webhook::new(url.to_string(), secret, services.clock.clone());
         ports.push(Arc::new(webhook.map_err(CliError::failed)?));
     }
-    if let Some(client) = telegram(project, environment)? {
+    if let Some(client) = telegram {
         ports.push(Arc::new(TelegramPort::new(
-            client,
+            client.clone(),
             (*project.people).clone(),
         )));
     }
@@ -98,56 +94,48 @@ fn ports(
 pub(crate) fn telegram(
     project: &Project,
     environment: &Environment,
+    clock: &Clock,
 ) -> Result<Option<TelegramClient>, CliError> {
     let settings = &project.config().telegram;
     let variable = settings.token_variable.as_deref();
     let Some(token) = secret("telegram.token_variable", variable, environment)? else {
         return Ok(None);
     };
-    let client = TelegramClient::new(&token, settings.api_url.as_str());
+    let client = TelegramClient::new(&token, settings.api_url.as_str(), clock.clone());
     client
         .map(|client| Some(client.in_topic(settings.topic)))
         .map_err(|error| CliError::advised("failed", error))
 }
 
-/// Returns what a bot works with, where one is set up.
-fn bot_parts(
-    project: &Project,
-    environment: &Environment,
-    services: &Services,
-) -> Result<Option<BotParts>, CliError> {
-    let client = telegram(project, environment)?;
-    Ok(client.map(|client| BotParts {
-        client,
+/// Returns what a bot works with.
+fn bot_parts(project: &Project, client: &TelegramClient, services: &Services) -> BotParts {
+    BotParts {
+        client: client.clone(),
         people: (*project.people).clone(),
         services: services.clone(),
         builds_with: project.config().models.builders(),
         state: project.state().to_owned(),
-    }))
+    }
 }
 
-/// Makes what does again that which the bot could not do, where one is set up.
+/// Makes what does again that which the bot could not do.
 pub(super) fn left_updates(
     project: &Project,
-    environment: &Environment,
+    client: &TelegramClient,
     services: &Services,
-) -> Result<Option<Arc<dyn Agent>>, CliError> {
-    let Some(parts) = bot_parts(project, environment, services)? else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(LeftUpdates::new(parts)?)))
+) -> Result<Arc<dyn Agent>, CliError> {
+    let parts = bot_parts(project, client, services);
+    Ok(Arc::new(LeftUpdates::new(parts)?))
 }
 
-/// Lets the bot take what people say and press, where one is set up.
+/// Lets the bot take what people say and press.
 pub(super) fn serve_bot(
     project: &Project,
-    environment: &Environment,
+    client: &TelegramClient,
     services: &Services,
     supervisor: &Supervisor,
 ) -> Result<(), CliError> {
-    let Some(parts) = bot_parts(project, environment, services)? else {
-        return Ok(());
-    };
+    let parts = bot_parts(project, client, services);
     let turn = processes::turn(project.state(), "telegram");
     let webhook = project.config().telegram.webhook.clone();
     Bot::new(parts, turn, webhook)?.serve(supervisor);
@@ -158,15 +146,20 @@ pub(super) fn serve_bot(
 pub(super) fn hook(
     project: &Project,
     environment: &Environment,
-    services: &Services,
-    supervisor: &Supervisor,
+    client: Option<TelegramClient>,
+    (services, supervisor): (&Services, &Supervisor),
 ) -> Result<Option<Arc<dyn Hook>>, CliError> {
     if project.config().telegram.webhook.is_none() {
         return Ok(None);
     }
-    let Some(parts) = bot_parts(project, environment, services)? else {
+    let client = match client {
+        Some(client) => Some(client),
+        None => telegram(project, environment, &services.clock)?,
+    };
+    let Some(client) = client else {
         return Ok(None);
     };
+    let parts = bot_parts(project, &client, services);
     let hook = UpdateHook::serve(parts, supervisor)?;
     Ok(Some(Arc::new(TelegramHook(hook))))
 }

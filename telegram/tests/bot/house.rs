@@ -77,7 +77,7 @@ impl House {
         escalate: Duration,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
-        let client = TelegramClient::new(TOKEN, &telegram.url())?;
+        let client = TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?;
         Self::open_with(directory, client, people()?, escalate, roles).await
     }
 
@@ -87,7 +87,8 @@ impl House {
         telegram: &TelegramServer,
         topic: i32,
     ) -> anyhow::Result<Self> {
-        let client = TelegramClient::new(TOKEN, &telegram.url())?.in_topic(Some(topic));
+        let client = TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?
+            .in_topic(Some(topic));
         let people = named(GROUP)?;
         let escalate = Duration::from_hours(1);
         Self::open_with(directory, client, people, escalate, &BTreeMap::new()).await
