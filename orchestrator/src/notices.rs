@@ -12,12 +12,13 @@ mod sender;
 mod subscriber;
 mod summary;
 mod text;
+mod together;
 mod webhook;
 
 use std::sync::Arc;
 
 pub use decide::{Listener, Rules};
-pub use port::{Notification, Port, PosedQuestion, SendError};
+pub use port::{Arrival, Notification, Port, PosedQuestion, SendError};
 pub use subscriber::{Notifier, Parts};
 pub use summary::summary_of_last_day;
 pub use webhook::{Webhook, WebhookError};

@@ -53,7 +53,7 @@ pub struct Notice {
     /// The question that it puts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,
-    /// What is told; of a question this is made when it is sent.
+    /// What is told; of a question this is made when it is sent, and kept while only a part of it arrived.
     pub text: NoticeText,
     /// Whether work stands still: it waits for no other, and for no end of quiet hours.
     pub urgent: bool,
@@ -66,6 +66,9 @@ pub struct Notice {
     /// What the port calls the messages by which it arrived, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
+    /// How many pieces of it arrived, while it is told in several and not all did.
+    #[serde(default)]
+    pub pieces: u32,
     /// How often it was handed over in vain, or for nobody knows what.
     pub tries: u32,
     /// How often it may have arrived twice.

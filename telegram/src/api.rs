@@ -105,6 +105,9 @@ pub enum ApiError {
         /// Why.
         reason: String,
     },
+    /// Nobody knows whether it was done: it was asked for, and the answer was lost.
+    #[error("{0}")]
+    Unanswered(String),
     /// No try will succeed.
     #[error("{0}")]
     Refused(String),
@@ -115,6 +118,7 @@ impl ApiError {
     pub(crate) fn rest(&self, least: Duration) -> Duration {
         match self {
             Self::Later { after, .. } => after.unwrap_or(least).max(least),
+            Self::Unanswered(_) => least,
             Self::Refused(_) => least * 10,
         }
     }
@@ -124,6 +128,7 @@ impl From<ApiError> for SendError {
     fn from(error: ApiError) -> Self {
         match error {
             ApiError::Later { after, reason } => Self::Later { after, reason },
+            ApiError::Unanswered(reason) => Self::Unanswered(reason),
             ApiError::Refused(reason) => Self::Refused(reason),
         }
     }

@@ -277,8 +277,12 @@ fn translated(error: RequestError) -> ApiError {
         }
         RequestError::Api(error) => ApiError::Refused(error.to_string()),
         RequestError::MigrateToChatId(_) => ApiError::Refused(error.to_string()),
-        RequestError::Network(_) | RequestError::InvalidJson { .. } | RequestError::Io(_) => {
+        // Who never got through has asked for nothing.
+        RequestError::Network(error) if error.is_connect() => {
             later(None, "Telegram cannot be reached".to_owned())
+        }
+        RequestError::Network(_) | RequestError::InvalidJson { .. } | RequestError::Io(_) => {
+            ApiError::Unanswered("the answer of Telegram was lost".to_owned())
         }
     }
 }
@@ -368,8 +372,32 @@ fn entities(text: &StyledText) -> Vec<MessageEntity> {
 #[cfg(test)]
 mod tests {
     use ropewalk_schemas::advice::Words;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn posts_of_channels_what_is_edited_and_what_bots_say_are_of_nobody() {
+        let from = |is_bot| json!({ "id": 1, "first_name": "Ann", "is_bot": is_bot });
+        let message = |is_bot| {
+            json!({ "message_id": 9, "date": 1_795_294_145, "text": "/status", "from": from(is_bot),
+                "chat": { "id": 1, "type": "private", "first_name": "Ann" } })
+        };
+        let post = json!({ "message_id": 9, "date": 1_795_294_145, "text": "/status",
+            "chat": { "id": -1009, "type": "channel", "title": "News" } });
+        for (kind, what, known) in [
+            ("message", message(false), true),
+            ("message", message(true), false),
+            ("edited_message", message(false), false),
+            ("channel_post", post.clone(), false),
+            ("message", post, false),
+            ("something_new", json!({}), false),
+        ] {
+            let update = json!({ "update_id": 7, kind: what }).to_string();
+            let read = parse(update.as_bytes()).unwrap();
+            assert_eq!((read.id, read.from.is_some()), (7, known), "{update}");
+        }
+    }
 
     #[test]
     fn a_bot_that_cannot_be_made_says_why_and_what_to_write() {

@@ -158,6 +158,7 @@ async fn begin(
         Ok(message) => message,
         Err(error) => return Ok(Err(error)),
     };
+    // Whoever dies here leaves words of which nobody knows: the whole answer comes as another message.
     let draft = Draft {
         chat,
         message,

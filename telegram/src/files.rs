@@ -78,7 +78,7 @@ async fn fetched(surface: &Surface, id: &str) -> Result<Vec<u8>, ApiError> {
     let mut tries = 1;
     loop {
         match surface.api.fetch(id, FILE_BYTES).await {
-            Err(error @ ApiError::Later { .. }) if tries < TRIES => {
+            Err(error @ (ApiError::Later { .. } | ApiError::Unanswered(_))) if tries < TRIES => {
                 surface.services.clock.sleep(error.rest(REST)).await;
                 tries += 1;
             }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use ropewalk_desk::people::People;
 use ropewalk_desk::phones;
-use ropewalk_orchestrator::notices::{Notification, Port, SendError};
+use ropewalk_orchestrator::notices::{Arrival, Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
 use ropewalk_store::{ReadError, Store};
@@ -63,7 +63,7 @@ impl Port for TelegramPort {
         receiver: &str,
         telling: &Notification,
         store: &Store,
-    ) -> Result<Option<String>, SendError> {
+    ) -> Result<Arrival, SendError> {
         let later = |error: ReadError| SendError::Later {
             after: None,
             reason: Words::of(&error).to_string(),
@@ -75,26 +75,34 @@ impl Port for TelegramPort {
             .map_err(later)?;
         let unlinked = || SendError::Refused(format!("`{receiver}` has no linked chat any more"));
         let chat = chat.ok_or_else(unlinked)?;
-        let mut pieces = styled::messages(&words::telling(telling));
-        let last = pieces.pop().unwrap_or_default();
-        for piece in pieces {
+        let pieces = styled::messages(&words::telling(telling)).into_iter();
+        let mut left = pieces.skip(telling.pieces as usize);
+        let text = left.next().unwrap_or_default();
+        if left.next().is_some() {
             let letter = Letter {
-                text: piece,
+                text,
                 silent: true,
                 ..Letter::default()
             };
             self.api.send(chat, &letter).await?;
+            return Ok(Arrival {
+                message: None,
+                more: true,
+            });
         }
         let choices = telling.question.as_ref();
         let choices = choices.map_or(&[][..], |put| &put.choices);
         let letter = Letter {
-            text: last,
+            text,
             buttons: keyboard::buttons(&telling.nonce, choices),
             silent: telling.silent,
             wants_words: false,
         };
         let message = self.api.send(chat, &letter).await?;
-        Ok(Some(handle(chat, message)))
+        Ok(Arrival {
+            message: Some(handle(chat, message)),
+            more: false,
+        })
     }
 
     async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {

@@ -256,7 +256,9 @@ async fn shown(
     match drafts::finish(surface, phone, (chat, answers), &text).await {
         Ok(()) => {}
         Err(DraftError::Store(failed)) => return Err(failed),
-        Err(DraftError::Api(error @ ApiError::Later { .. })) => return Ok(Some(error.rest(IDLE))),
+        Err(DraftError::Api(error @ (ApiError::Later { .. } | ApiError::Unanswered(_)))) => {
+            return Ok(Some(error.rest(IDLE)));
+        }
         Err(DraftError::Api(ApiError::Refused(reason))) => {
             warn!("an answer did not reach chat {chat}: {reason}");
         }

@@ -1,15 +1,16 @@
 """Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
-POST /__fault {"mode": "flood" | "away" | "topicless" | "none"}: answers 429 with retry_after, or none at all, or knows no topic, until
-told otherwise.
+POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "none", "after": messages}: answers 429 with retry_after, perhaps to all
+but the first so many messages, or none at all, or knows no topic, until told otherwise; "lost" takes the next message and hangs up.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
-GET /__said: what was asked of it and done, each with its parameters, in order; `offset` is the update that is asked for next.
+GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for next.
 """
 import base64
 import json
 import socket
 import sys
+import time
 from pathlib import Path
 
 import lo_bot_api_emulator as lo
@@ -42,7 +43,7 @@ class Emulator(lo.LoBotApiEmulator):
 emulator = Emulator(journal=Path(sys.argv[1]), enable_control=True, allow_insecure_loopback_webhooks=True)
 names = {name.lower(): name for name in lo.CONTRACT["methods"]}
 answer = emulator.handle
-fault = {"mode": "none", "met": 0, "refused": 0}
+fault = {"mode": "none", "after": 0, "met": 0, "refused": 0}
 said = []
 asked_from = {"offset": 0}
 
@@ -55,8 +56,10 @@ async def faulty(request):
         request.transport.close()
         raise web.HTTPServiceUnavailable()
     if fault["mode"] == "flood" and method == "sendmessage":
-        fault["refused"] += 1
-        return web.json_response(FLOOD, status=429)
+        if fault["after"] == 0:
+            fault["refused"] += 1
+            return web.json_response(FLOOD, status=429)
+        fault["after"] -= 1
     if method == "getme":
         return web.json_response({"ok": True, "result": ME})
     request.match_info["method"] = names.get(method, request.match_info["method"])
@@ -69,7 +72,10 @@ async def faulty(request):
         asked_from["offset"] = parameters.get("offset", 0)
     response = await answer(request)
     if method != "getupdates" and response.status == 200:
-        said.append({"method": method, "parameters": parameters, "result": json.loads(response.text)["result"]})
+        said.append({"method": method, "parameters": parameters, "result": json.loads(response.text)["result"], "at": time.monotonic()})
+    if fault["mode"] == "lost" and method == "sendmessage":
+        fault["mode"] = "none"
+        request.transport.close()
     return response
 
 
@@ -78,7 +84,8 @@ async def tell(_request):
 
 
 async def set_fault(request):
-    fault["mode"] = (await request.json())["mode"]
+    asked = await request.json()
+    fault.update(mode=asked["mode"], after=asked.get("after", 0))
     return web.json_response(fault)
 
 

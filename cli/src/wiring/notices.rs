@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ropewalk_config::Environment;
 use ropewalk_orchestrator::notices::{
-    Listener, Notification, Notifier, Parts, Port, Rules, SendError, Webhook,
+    Arrival, Listener, Notification, Notifier, Parts, Port, Rules, SendError, Webhook,
 };
 use ropewalk_orchestrator::{Agent, Services};
 use ropewalk_runtime::{Clock, Supervisor};
@@ -221,7 +221,7 @@ impl Port for Bell {
         _receiver: &str,
         telling: &Notification,
         _store: &Store,
-    ) -> Result<Option<String>, SendError> {
+    ) -> Result<Arrival, SendError> {
         let mut line = telling.text.title.clone();
         if let Some(question) = &telling.question {
             line = format!(
@@ -230,7 +230,7 @@ impl Port for Bell {
             );
         }
         output::ring(&line);
-        Ok(None)
+        Ok(Arrival::default())
     }
 
     async fn edit(&self, _message: &str, _telling: &Notification) -> Result<(), SendError> {

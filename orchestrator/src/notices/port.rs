@@ -23,6 +23,17 @@ pub struct Notification {
     pub question: Option<PosedQuestion>,
     /// Whether nobody should be woken by it.
     pub silent: bool,
+    /// How many pieces of it arrived before, where the port tells it in several.
+    pub pieces: u32,
+}
+
+/// What arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// What the message is called, where it can be mended later.
+    pub message: Option<String>,
+    /// Whether more pieces of what is told are to be sent.
+    pub more: bool,
 }
 
 /// A question as it is put to somebody.
@@ -47,6 +58,9 @@ pub enum SendError {
         /// Why.
         reason: String,
     },
+    /// Nobody knows whether it arrived: it was handed over, and the answer was lost.
+    #[error("{0}")]
+    Unanswered(String),
     /// No try will succeed.
     #[error("{0}")]
     Refused(String),
@@ -62,13 +76,13 @@ pub trait Port: Send + Sync + 'static {
     async fn receivers(&self, people: &[UserSlug], store: &Store)
     -> Result<Vec<String>, ReadError>;
 
-    /// Tells `receiver` something; returns what the message is called, where it can be mended later.
+    /// Tells `receiver` something, or the next piece of it.
     async fn send(
         &self,
         receiver: &str,
         telling: &Notification,
         store: &Store,
-    ) -> Result<Option<String>, SendError>;
+    ) -> Result<Arrival, SendError>;
 
     /// Puts `telling` in the place of what a message said.
     async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError>;

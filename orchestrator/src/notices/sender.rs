@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::decide;
-use super::port::{Notification, Port, PosedQuestion, SendError};
-use super::{Turn, compose, text};
+use super::port::{Arrival, Notification, Port, SendError};
+use super::together::{gathered, telling};
+use super::{ESCALATE, Turn, text};
 use crate::context::Context;
+use crate::timers;
 
 /// How long the sender waits at most for somebody to say that there is something.
 const LOOK: Duration = Duration::from_secs(5);
 /// How many notices one look takes.
 const AT_ONCE: u32 = 256;
-/// How many gathered notices one message holds.
-const GATHERED: usize = 20;
 /// How many messages of one notice are mended when it is over.
 const MESSAGES: usize = 16;
 /// How long what is over is kept.
@@ -201,15 +201,12 @@ impl Sender {
             return self.end(together, context).await;
         }
         let telling = telling(first, together, question.as_deref(), context).await?;
-        failpoint!(&format!("notices.{}.begun", self.port.name()));
-        let sent = self.port.send(&first.receiver, &telling, &context.store);
-        let sent = sent.await;
-        failpoint!(&format!("notices.{}.sent", self.port.name()));
-        match sent {
+        match self.hand_over(telling, (first, together), context).await? {
             Ok(message) => {
                 let arrived = |notice: &mut Notice| {
                     notice.state = NoticeState::Sent;
                     notice.error = None;
+                    begin_anew(notice);
                     notice.messages.extend(message.clone());
                     let surplus = notice.messages.len().saturating_sub(MESSAGES);
                     notice.messages.drain(..surplus);
@@ -221,16 +218,64 @@ impl Sender {
             Err(SendError::Refused(reason)) => self.give_up(together, &reason, context).await,
             Err(SendError::Later { after, reason }) => {
                 let rest = decide::pause(first.tries + 1, after);
-                let due = context.now() + rest;
-                let later = |notice: &mut Notice| {
-                    notice.state = NoticeState::Waiting;
-                    notice.error = Some(reason.clone());
-                    notice.due = due;
-                };
-                self.change(together, later, context).await?;
-                Ok(Some(rest))
+                self.put_off(together, (NoticeState::Waiting, reason), rest, context)
+                    .await
+            }
+            // The next try counts as one by which it may arrive twice.
+            Err(SendError::Unanswered(reason)) => {
+                let rest = decide::pause(first.tries + 1, None);
+                self.put_off(together, (NoticeState::Sending, reason), rest, context)
+                    .await
             }
         }
+    }
+
+    /// Hands over what is told, piece by piece: each is written down before the next one, so that whoever goes on after an
+    /// outage or a death begins behind it.
+    async fn hand_over(
+        &self,
+        mut telling: Notification,
+        (first, together): (&Notice, &[&Versioned<Notice>]),
+        context: &Context,
+    ) -> Result<Result<Option<String>, SendError>, RoundError> {
+        loop {
+            failpoint!(&format!("notices.{}.begun", self.port.name()));
+            let sent = self.port.send(&first.receiver, &telling, &context.store);
+            let sent = sent.await;
+            failpoint!(&format!("notices.{}.sent", self.port.name()));
+            match sent {
+                Ok(Arrival { more: true, .. }) => {}
+                Ok(last) => return Ok(Ok(last.message)),
+                Err(error) => return Ok(Err(error)),
+            }
+            telling.pieces += 1;
+            let arrived = |notice: &mut Notice| {
+                notice.pieces = telling.pieces;
+                if notice.question.is_some() {
+                    // What is left of it has to be of the same text, however it would be put by then.
+                    notice.text = telling.text.clone();
+                }
+            };
+            self.change(together, arrived, context).await?;
+        }
+    }
+
+    /// Leaves notices for a later try.
+    async fn put_off(
+        &self,
+        together: &[&Versioned<Notice>],
+        (state, reason): (NoticeState, String),
+        rest: Duration,
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let due = context.now() + rest;
+        let later = |notice: &mut Notice| {
+            notice.state = state;
+            notice.error = Some(reason.clone());
+            notice.due = due;
+        };
+        self.change(together, later, context).await?;
+        Ok(Some(rest))
     }
 
     /// Puts what became of a question in the place of what was asked.
@@ -248,6 +293,7 @@ impl Sender {
             text: words,
             question: None,
             silent: true,
+            pieces: 0,
         };
         for message in &notice.messages {
             failpoint!(&format!("notices.{}.edit.before", self.port.name()));
@@ -256,7 +302,12 @@ impl Sender {
             match edited {
                 // A message that is gone needs no mending.
                 Ok(()) | Err(SendError::Refused(_)) => {}
-                Err(SendError::Later { after, reason }) => {
+                // To mend it twice changes nothing.
+                Err(error) => {
+                    let (after, reason) = match error {
+                        SendError::Later { after, reason } => (after, reason),
+                        error => (None, error.to_string()),
+                    };
                     let rest = decide::pause(notice.tries + 1, after);
                     let due = context.now() + rest;
                     let later = |notice: &mut Notice| {
@@ -276,18 +327,14 @@ impl Sender {
         self.change(&[notice], mended, context).await.map(|()| None)
     }
 
-    /// Gives notices up, and says so where operators look.
+    /// Gives notices up, and says so where operators look. A question waits no longer for whoever does not hear it: its time
+    /// is over now, by every port.
     async fn give_up(
         &self,
         together: &[&Versioned<Notice>],
         reason: &str,
         context: &Context,
     ) -> Result<Option<Duration>, RoundError> {
-        let dead = |notice: &mut Notice| {
-            notice.state = NoticeState::Dead;
-            notice.error = Some(reason.to_owned());
-        };
-        self.change(together, dead, context).await?;
         let whom = together.first().map_or("", |notice| &notice.receiver);
         let mut changes = ChangeSet::new();
         changes.put(&Alert {
@@ -303,7 +350,17 @@ impl Sender {
             acknowledged: None,
             cleared_at: None,
         });
+        for question in together.iter().filter_map(|notice| notice.question) {
+            let (target, now) = (question.to_string(), context.now());
+            timers::set(&mut changes, context, ESCALATE, &target, now);
+        }
         context.store.commit(changes).await?;
+        let dead = |notice: &mut Notice| {
+            notice.state = NoticeState::Dead;
+            notice.error = Some(reason.to_owned());
+            begin_anew(notice);
+        };
+        self.change(together, dead, context).await?;
         Ok(None)
     }
 
@@ -363,6 +420,14 @@ impl Sender {
     }
 }
 
+/// Lets a notice be told from its first piece on when it is told again.
+fn begin_anew(notice: &mut Notice) {
+    notice.pieces = 0;
+    if notice.question.is_some() {
+        notice.text = NoticeText::default();
+    }
+}
+
 /// Returns the question that a notice puts.
 async fn asked(
     notice: &Notice,
@@ -378,72 +443,4 @@ async fn asked(
 fn is_over(notice: &Notice, question: Option<&Question>) -> bool {
     notice.question.is_some()
         && question.is_none_or(|question| question.state != QuestionState::Pending)
-}
-
-/// Says what is told now.
-async fn telling(
-    first: &Notice,
-    together: &[&Versioned<Notice>],
-    question: Option<&Question>,
-    context: &Context,
-) -> Result<Notification, ReadError> {
-    let words = match question {
-        Some(question) => compose::question(question, &context.store).await?,
-        None => joined(together),
-    };
-    let put = question.map(|question| PosedQuestion {
-        id: question.id,
-        choices: question.choices.clone(),
-        free_text: question.free_text && !question.consequential,
-    });
-    Ok(Notification {
-        nonce: first.nonce.clone(),
-        event_type: first.event_type.clone(),
-        subject: first.subject.clone(),
-        text: words,
-        question: put,
-        silent: !first.urgent && together.len() > 1,
-    })
-}
-
-/// Returns what is told together with `first`: everything for the same receiver that holds nothing up, and of what was on
-/// its way when its sender died, what was in the same message. What holds work up is told alone, so that it is what a phone
-/// shows.
-fn gathered<'a>(
-    first: &'a Versioned<Notice>,
-    open: &'a [Versioned<Notice>],
-) -> Vec<&'a Versioned<Notice>> {
-    let mut together = vec![first];
-    let is_gathered = |notice: &Versioned<Notice>| {
-        notice.question.is_none() && notice.state == NoticeState::Waiting && !notice.urgent
-    };
-    let goes_along = |notice: &&Versioned<Notice>| {
-        let is_of_it = match first.state {
-            NoticeState::Sending => {
-                notice.state == NoticeState::Sending && notice.nonce == first.nonce
-            }
-            _ => is_gathered(first) && is_gathered(notice),
-        };
-        is_of_it && notice.receiver == first.receiver && notice.key != first.key
-    };
-    together.extend(open.iter().filter(goes_along).take(GATHERED - 1));
-    together
-}
-
-/// Puts several notices into one.
-fn joined(together: &[&Versioned<Notice>]) -> NoticeText {
-    if let [only] = together {
-        return only.text.clone();
-    }
-    let told = together.iter().map(|notice| {
-        let NoticeText {
-            title,
-            body,
-            recommendation,
-        } = &notice.text;
-        let recommendation = recommendation.as_ref();
-        let recommendation = recommendation.map_or_else(String::new, |best| format!("\n→ {best}"));
-        format!("**{title}**\n{body}{recommendation}")
-    });
-    text::text(format!("{} things happened", together.len()), told, None)
 }

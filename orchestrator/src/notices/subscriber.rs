@@ -153,6 +153,7 @@ impl Notifier {
             outdated: false,
             nonce,
             messages: Vec::new(),
+            pieces: 0,
             tries: 0,
             repeats: 0,
             error: None,
@@ -266,7 +267,9 @@ impl Notifier {
             .equal("open", true);
         for before in context.store.list::<Notice>(before).await? {
             let is_old = decide::is_old(&before.event_type, event.event_type());
-            if is_old && before.state == NoticeState::Waiting && before.question.is_none() {
+            // Whoever has read the beginning reads the end.
+            let is_untold = before.state == NoticeState::Waiting && before.pieces == 0;
+            if is_old && is_untold && before.question.is_none() {
                 let state = NoticeState::Over;
                 let over = Notice {
                     state,

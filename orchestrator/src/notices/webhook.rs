@@ -11,7 +11,7 @@ use ropewalk_store::{ReadError, Store};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::port::{Notification, Port, SendError};
+use super::port::{Arrival, Notification, Port, SendError};
 
 /// How long one POST may take.
 const TIME: Duration = Duration::from_secs(20);
@@ -60,7 +60,15 @@ impl Webhook {
         }
         let later = |after, reason| SendError::Later { after, reason };
         let sent = request.body(body).send().await;
-        let answer = sent.map_err(|error| later(None, error.without_url().to_string()))?;
+        let answer = sent.map_err(|error| {
+            let never_arrived = error.is_connect();
+            let reason = error.without_url().to_string();
+            if never_arrived {
+                later(None, reason)
+            } else {
+                SendError::Unanswered(reason)
+            }
+        })?;
         let status = answer.status();
         if status.is_success() {
             return Ok(());
@@ -88,11 +96,14 @@ impl Port for Webhook {
         _receiver: &str,
         telling: &Notification,
         _store: &Store,
-    ) -> Result<Option<String>, SendError> {
+    ) -> Result<Arrival, SendError> {
         // What it says of a message again bears the same id.
         let id = telling.nonce.clone();
         self.post(&body(&id, telling)).await?;
-        Ok(Some(id))
+        Ok(Arrival {
+            message: Some(id),
+            more: false,
+        })
     }
 
     async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {

@@ -1,6 +1,7 @@
 //! People are told once what they have to know, and no longer asked what is answered.
 
 mod dying;
+mod giving_up;
 mod halves;
 mod paper;
 mod summaries;
@@ -551,7 +552,7 @@ async fn who_cannot_be_told_is_shown_as_an_alert_until_somebody_can() -> anyhow:
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
     let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    paper.refuses(true);
+    paper.refuses(Some("ada"));
     ask(&house).await?;
     paper
         .until_rows(&house, |rows| {
@@ -567,7 +568,7 @@ async fn who_cannot_be_told_is_shown_as_an_alert_until_somebody_can() -> anyhow:
         .await?;
     assert_eq!(alert().await?.cleared_at, None);
     assert!(alert().await?.message.contains("blocked by the user"));
-    paper.refuses(false);
+    paper.refuses(None);
     let mut other = asking(QuestionKind::Blocking, false);
     other.text = "Another?".to_owned();
     open(&house, other).await?;

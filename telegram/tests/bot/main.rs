@@ -4,6 +4,7 @@ mod answering;
 mod building;
 mod files;
 mod house;
+mod losing;
 mod phones;
 mod reaching;
 mod strangers;

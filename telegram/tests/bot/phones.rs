@@ -44,12 +44,14 @@ impl Phones {
         Ok(())
     }
 
-    async fn update(&self, update: Value) -> anyhow::Result<()> {
+    /// Lets Telegram bring something, as it writes it.
+    pub(crate) async fn update(&self, update: Value) -> anyhow::Result<()> {
         let body = json!({ "token": TOKEN, "update": update });
         self.post("__fixture/updates", &body).await
     }
 
-    fn of(user: i64, chat: i64, text: &str) -> Value {
+    /// Returns a message of a user in a chat, as Telegram writes it.
+    pub(crate) fn of(user: i64, chat: i64, text: &str) -> Value {
         let from = json!({ "id": user, "first_name": "Ann", "is_bot": false });
         let chat = if chat < 0 {
             json!({ "id": chat, "type": "group", "title": "All" })
@@ -129,9 +131,24 @@ impl Phones {
         self.update(json!({ "callback_query": press })).await
     }
 
-    /// Lets Telegram answer 429 (`flood`), nothing (`away`) or as it should (`none`); returns how often it did.
+    /// Lets Telegram answer 429 (`flood`), nothing (`away`), nothing to the next message, which it takes (`lost`), or as it
+    /// should (`none`).
     pub(crate) async fn fault(&self, mode: &str) -> anyhow::Result<()> {
         self.post("__fault", &json!({ "mode": mode })).await
+    }
+
+    /// Lets Telegram answer 429 to all but the first so many messages from now on.
+    pub(crate) async fn flood_after(&self, messages: u32) -> anyhow::Result<()> {
+        let fault = json!({ "mode": "flood", "after": messages });
+        self.post("__fault", &fault).await
+    }
+
+    /// Waits until a message was answered with 429.
+    pub(crate) async fn refusal(&self) -> anyhow::Result<()> {
+        until("a refusal", || async {
+            Ok((self.refusals().await? > 0).then_some(()))
+        })
+        .await
     }
 
     async fn told(&self) -> anyhow::Result<Value> {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use ropewalk_config::settings::{QuietHours, TimeOfDay};
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::notices::{
-    Listener, Notification, Notifier, Parts, Port, Rules, SendError,
+    Arrival, Listener, Notification, Notifier, Parts, Port, Rules, SendError,
 };
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
@@ -28,6 +28,7 @@ pub(crate) struct SentNotice {
     pub(crate) title: String,
     pub(crate) body: String,
     pub(crate) question: Option<QuestionId>,
+    pub(crate) piece: u32,
 }
 
 #[derive(Default)]
@@ -39,19 +40,29 @@ struct PaperState {
     /// How long it asks to be left alone.
     waits: Option<Duration>,
     hangs: bool,
-    refuses: bool,
+    /// Whom it refuses to tell anything.
+    refuses: Option<String>,
+    /// How many pieces everything is told in; all at once where this is nothing.
+    pieces: u32,
+    is_lost: bool,
 }
 
 /// Paper on which everything is written that people are told.
 #[derive(Clone)]
 pub(crate) struct Paper {
+    name: &'static str,
     reaches: Vec<String>,
     written: Arc<Mutex<PaperState>>,
 }
 
 impl Paper {
     pub(crate) fn new(reaches: &[&str]) -> Self {
+        Self::named("paper", reaches)
+    }
+
+    pub(crate) fn named(name: &'static str, reaches: &[&str]) -> Self {
         Self {
+            name,
             reaches: reaches.iter().map(|name| (*name).to_owned()).collect(),
             written: Arc::default(),
         }
@@ -73,8 +84,18 @@ impl Paper {
         self.written().hangs = hangs;
     }
 
-    pub(crate) fn refuses(&self, refuses: bool) {
-        self.written().refuses = refuses;
+    pub(crate) fn refuses(&self, whom: Option<&str>) {
+        self.written().refuses = whom.map(str::to_owned);
+    }
+
+    /// Tells everything in so many pieces.
+    pub(crate) fn tells_in(&self, pieces: u32) {
+        self.written().pieces = pieces;
+    }
+
+    /// Takes the next thing and says nothing of it.
+    pub(crate) fn loses_one(&self) {
+        self.written().is_lost = true;
     }
 
     pub(crate) fn all(&self) -> Vec<SentNotice> {
@@ -150,19 +171,19 @@ pub(crate) async fn house(
     paper: &Paper,
     people: &[(&str, &[Role])],
 ) -> anyhow::Result<House> {
-    let people: Result<Vec<Listener>, _> = people
-        .iter()
-        .map(|(name, roles)| {
-            let name = UserSlug::parse(name)?;
-            let roles = roles.iter().copied().collect();
-            anyhow::Ok(Listener {
-                name,
-                roles,
-                summary: true,
-            })
+    house_of(directory, clock, paper, listeners(people)?, None).await
+}
+
+/// Returns people with their roles.
+pub(crate) fn listeners(people: &[(&str, &[Role])]) -> anyhow::Result<Vec<Listener>> {
+    let listener = |(name, roles): &(&str, &[Role])| {
+        Ok(Listener {
+            name: UserSlug::parse(name)?,
+            roles: roles.iter().copied().collect(),
+            summary: true,
         })
-        .collect();
-    house_of(directory, clock, paper, people?, None).await
+    };
+    people.iter().map(listener).collect()
 }
 
 /// Opens a house in which these people hear by the paper, and a summary at a time of the day.
@@ -173,7 +194,19 @@ pub(crate) async fn house_of(
     people: Vec<Listener>,
     summary: Option<TimeOfDay>,
 ) -> anyhow::Result<House> {
-    let notifier = Notifier::new(Parts {
+    let notifier = notifier(paper, people, summary)?;
+    let questions = QuestionService::new(Deadlines::default())?;
+    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
+    House::open(directory, clock.clone(), agents).await
+}
+
+/// Returns who tells these people by the paper, and a summary at a time of the day.
+pub(crate) fn notifier(
+    paper: &Paper,
+    people: Vec<Listener>,
+    summary: Option<TimeOfDay>,
+) -> anyhow::Result<Notifier> {
+    Ok(Notifier::new(Parts {
         port: Arc::new(paper.clone()),
         people,
         rules: Rules {
@@ -183,16 +216,13 @@ pub(crate) async fn house_of(
             summary,
         },
         turn: Arc::new(|| Some(Box::new(()))),
-    })?;
-    let questions = QuestionService::new(Deadlines::default())?;
-    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
-    House::open(directory, clock.clone(), agents).await
+    })?)
 }
 
 #[async_trait]
 impl Port for Paper {
     fn name(&self) -> &'static str {
-        "paper"
+        self.name
     }
 
     async fn receivers(&self, people: &[UserSlug], _: &Store) -> Result<Vec<String>, ReadError> {
@@ -205,7 +235,8 @@ impl Port for Paper {
         receiver: &str,
         telling: &Notification,
         _: &Store,
-    ) -> Result<Option<String>, SendError> {
+    ) -> Result<Arrival, SendError> {
+        let more;
         let (hangs, number) = {
             let mut written = self.written();
             written.tries += 1;
@@ -216,7 +247,7 @@ impl Port for Paper {
                     reason,
                 });
             }
-            if written.refuses {
+            if written.refuses.as_deref() == Some(receiver) {
                 return Err(SendError::Refused("blocked by the user".to_owned()));
             }
             written.said.push(SentNotice {
@@ -225,13 +256,21 @@ impl Port for Paper {
                 title: telling.text.title.clone(),
                 body: telling.text.body.clone(),
                 question: telling.question.as_ref().map(|put| put.id),
+                piece: telling.pieces,
             });
+            if std::mem::take(&mut written.is_lost) {
+                return Err(SendError::Unanswered("nothing came back".to_owned()));
+            }
+            more = telling.pieces + 1 < written.pieces;
             (written.hangs, written.said.len())
         };
         if hangs {
             std::future::pending::<()>().await;
         }
-        Ok(Some(number.to_string()))
+        Ok(Arrival {
+            message: Some(number.to_string()),
+            more,
+        })
     }
 
     async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {

@@ -1,0 +1,119 @@
+//! Whom something is told where those whom it concerns cannot be, and what becomes of what nobody can be told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_orchestrator::Agent;
+use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::notice::NoticeState;
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::question::QuestionKind;
+
+use super::paper::{Paper, house, listeners, notifier, rows};
+use super::{ask, begun, build};
+use crate::house::{House, noon};
+use crate::questions::{asking, open};
+
+/// Ada decides what is built, bob how.
+const PEOPLE: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role::Technical])];
+
+#[tokio::test]
+async fn a_question_of_whom_no_port_reaches_goes_to_everybody_whom_it_does() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let id = ask(&house).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!((said[0].to.as_str(), said[0].question), ("ada", Some(id)));
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_question_that_cannot_be_told_goes_to_everybody_by_every_port_at_once()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let (paper, slate) = (
+        Paper::new(&["ada", "bob"]),
+        Paper::named("slate", &["ada", "bob"]),
+    );
+    let agents: Vec<Arc<dyn Agent>> = vec![
+        Arc::new(notifier(&paper, listeners(&PEOPLE)?, None)?),
+        Arc::new(notifier(&slate, listeners(&PEOPLE)?, None)?),
+        Arc::new(QuestionService::new(Deadlines::default())?),
+    ];
+    let house = House::open(directory.path(), clock.clone(), agents).await?;
+    paper.refuses(Some("bob"));
+    ask(&house).await?;
+    slate.until(&house, || slate.to("bob") == 1).await?;
+    slate.until(&house, || slate.to("ada") == 1).await?;
+    paper.until(&house, || paper.to("ada") == 1).await?;
+    // Long before everybody would have been asked.
+    assert!(clock.now() - noon() < chrono::TimeDelta::minutes(30));
+    assert_eq!(paper.to("bob"), 0);
+    house.close().await
+}
+
+#[tokio::test]
+async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.away(true);
+    begun(&house, build(&house), "walks").await?;
+    house.settle().await?;
+    house.pass(Duration::from_hours(1)).await;
+    paper.until(&house, || paper.tries() > 0).await?;
+    assert!(rows(&house).await?[0].is_open());
+    house.pass(Duration::from_hours(24)).await;
+    paper
+        .until_rows(&house, |rows| rows[0].state == NoticeState::Dead)
+        .await?;
+    let given_up = rows(&house).await?;
+    let why = given_up[0].error.as_deref();
+    assert_eq!(why, Some("it was not told for a day"));
+    house.close().await
+}
+
+#[tokio::test]
+async fn what_is_told_in_pieces_goes_on_behind_the_last_that_arrived() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let people: [(&str, &[Role]); 1] = [("ada", &[])];
+    let first = house(directory.path(), &clock, &paper, &people).await?;
+    paper.tells_in(3);
+    paper.hangs(true);
+    ask(&first).await?;
+    paper.said(&first, 1).await?;
+    first.abort().await?;
+
+    // Nobody knows whether the first piece arrived before the death, nor after it.
+    paper.hangs(false);
+    paper.loses_one();
+    let second = house(directory.path(), &clock, &paper, &people).await?;
+    paper.said(&second, 2).await?;
+    let mut other = asking(QuestionKind::Blocking, false);
+    other.text = "Another?".to_owned();
+    open(&second, other).await?;
+    paper.said(&second, 8).await?;
+    paper
+        .until_rows(&second, |rows| {
+            rows.iter().all(|row| row.state == NoticeState::Sent)
+        })
+        .await?;
+    let said = paper.all();
+    let of = |question| -> Vec<u32> {
+        let of_it = said.iter().filter(|said| said.question == question);
+        of_it.map(|said| said.piece).collect()
+    };
+    assert_eq!(of(said[0].question), [0, 0, 0, 1, 2], "{said:#?}");
+    let rows = rows(&second).await?;
+    let repeats: Vec<u32> = rows.iter().map(|row| row.repeats).collect();
+    assert_eq!(repeats.iter().sum::<u32>(), 2, "{rows:#?}");
+    assert!(rows.iter().all(|row| row.pieces == 0));
+    second.close().await
+}
