@@ -5,12 +5,14 @@ use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow};
+use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::LandingOffer;
-use ropewalk_schemas::{Event, EventPattern, Payload, Priority, TaskId};
+use ropewalk_schemas::specification::SpecState;
+use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::EventFilter;
 use tracing::debug;
 
@@ -36,7 +38,7 @@ pub(crate) async fn steer(
     let rows = rows(surface).await?;
     let build = match rest {
         "" => running(rows),
-        named => of_idea(&rows, named).ok_or_else(|| unknown(named)),
+        named => named_build(surface, &rows, named).await?,
     };
     let build = match build {
         Ok(build) => build,
@@ -89,7 +91,10 @@ pub(crate) async fn tell(
 ) -> Result<String, SurfaceError> {
     let (named, said) = split(rest);
     let Some(build) = of_idea(&rows(surface).await?, named) else {
-        return Ok("Name the idea whose build hears it: /tell walks use metres".to_owned());
+        let told = unapproved(surface, named).await?;
+        return Ok(told.unwrap_or_else(|| {
+            "Name the idea whose build hears it: /tell walks use metres".to_owned()
+        }));
     };
     let (first, of_task) = split(said);
     let known = tasks::of_build(&surface.services.store, build.id).await?;
@@ -179,7 +184,7 @@ pub(crate) async fn land(
     let rows = rows(surface).await?;
     let build = match rest {
         "" => finished(rows),
-        named => of_idea(&rows, named).ok_or_else(|| unknown(named)),
+        named => named_build(surface, &rows, named).await?,
     };
     let build = match build {
         Ok(build) => build,
@@ -286,10 +291,52 @@ async fn meant<'t>(
 ) -> Result<Result<(Build, &'t str), String>, SurfaceError> {
     let rows = rows(surface).await?;
     let (named, rest) = split(text);
-    Ok(match of_idea(&rows, named) {
-        Some(build) => Ok((build, rest)),
-        None => running(rows).map(|build| (build, text)),
+    if let Some(build) = of_idea(&rows, named) {
+        return Ok(Ok((build, rest)));
+    }
+    Ok(match running(rows) {
+        Ok(build) => Ok((build, text)),
+        Err(told) => Err(unapproved(surface, named).await?.unwrap_or(told)),
     })
+}
+
+/// Returns the newest build of an idea, or why there is none.
+async fn named_build(
+    surface: &Surface,
+    rows: &[BuildRow],
+    named: &str,
+) -> Result<Result<Build, String>, SurfaceError> {
+    if let Some(build) = of_idea(rows, named) {
+        return Ok(Ok(build));
+    }
+    let told = unapproved(surface, named).await?;
+    Ok(Err(told.unwrap_or_else(|| {
+        format!("There is no build of `{named}`; /ideas lists the ideas.")
+    })))
+}
+
+/// Says that an idea has no build since its specification is not approved, where that is so.
+async fn unapproved(surface: &Surface, named: &str) -> Result<Option<String>, SurfaceError> {
+    let Ok(idea) = Slug::parse(named) else {
+        return Ok(None);
+    };
+    let newest = specification::list(&surface.services.store, Some(&idea)).await?;
+    let Some(newest) = newest.last() else {
+        return Ok(None);
+    };
+    let next = match newest.specification.state {
+        SpecState::Approved => return Ok(None),
+        SpecState::Draft => {
+            "it is being written, and you are asked before anything is built".into()
+        }
+        SpecState::Generated => {
+            format!("/execute {idea} shows what its build comes to, and starts it")
+        }
+        SpecState::Rejected => format!("it was rejected, and /execute {idea} asks for another one"),
+    };
+    Ok(Some(format!(
+        "The specification of `{idea}` is not approved; {next}."
+    )))
 }
 
 /// Returns the newest build of an idea.
@@ -320,10 +367,6 @@ fn finished(rows: Vec<BuildRow>) -> Result<Build, String> {
         (Some(_), Some(_)) => Err("Several builds can be landed; name the idea of one.".to_owned()),
         (None, _) => Err("No build can be landed.".to_owned()),
     }
-}
-
-fn unknown(named: &str) -> String {
-    format!("There is no build of `{named}`; /ideas lists the ideas.")
 }
 
 /// Splits a text behind its first word.

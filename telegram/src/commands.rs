@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
+    Settings,
     Status,
     Summary,
     Questions,
@@ -25,8 +26,13 @@ pub(crate) enum Command {
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 19] = [
+const COMMANDS: [(&str, &str, Command); 20] = [
     ("help", "what can be said here", Command::Help),
+    (
+        "settings",
+        "what you are told and when, and what you may do",
+        Command::Settings,
+    ),
     ("status", "where the builds stand", Command::Status),
     (
         "summary",

@@ -35,6 +35,10 @@ pub(crate) async fn carry_out(
         Command::Land => return builds::land(surface, whom, rest).await,
         Command::Spec => return specification(surface, whom, rest).await,
         Command::Help => Ok(help()),
+        Command::Settings => {
+            let wants_summary = surface.people.wants_summary(&whom.person.name);
+            Ok(words::settings(&whom.person, wants_summary, &surface.rules))
+        }
         Command::Status => {
             let rows = build::list(store, &BuildFilter::default(), &surface.builds_with).await?;
             let standing = words::standing(&rows, open(surface).await?.len());

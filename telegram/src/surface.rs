@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_desk::people::{People, Person};
+use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, InvalidId};
@@ -28,6 +29,8 @@ pub(crate) const CHANNEL: &str = "telegram";
 pub(crate) struct Surface {
     pub(crate) services: Services,
     pub(crate) people: People,
+    /// When people are told what.
+    pub(crate) rules: Rules,
     pub(crate) api: Arc<dyn Api>,
     /// The number of the bot.
     pub(crate) bot: i64,
@@ -71,6 +74,8 @@ pub struct Parts {
     pub client: TelegramClient,
     /// Everybody who works on the project.
     pub people: People,
+    /// When people are told what.
+    pub rules: Rules,
     /// What every part works with.
     pub services: Services,
     /// The providers of the models that build.
@@ -84,6 +89,7 @@ impl Surface {
         Ok(Self {
             services: parts.services,
             people: parts.people,
+            rules: parts.rules,
             bot: parts.client.id(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,

@@ -1,7 +1,10 @@
 //! Puts in words for a phone what is told and what stands.
 
+use std::time::Duration;
+
+use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::BuildRow;
-use ropewalk_orchestrator::notices::Notification;
+use ropewalk_orchestrator::notices::{Notification, Rules};
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::notice::NoticeText;
@@ -33,6 +36,51 @@ pub(crate) fn notice(text: &NoticeText) -> String {
             .map(|best| format!("Recommended: {best}")),
     );
     parts.join("\n\n")
+}
+
+/// Says what the configuration says of a person, and where that is changed.
+pub(crate) fn settings(person: &Person, wants_summary: bool, rules: &Rules) -> String {
+    let minutes = |time: Duration| counted(time.as_secs() / 60, "minute");
+    let roles: Vec<&str> = person.roles.iter().map(|role| role.as_str()).collect();
+    let rights: Vec<&str> = person.rights.iter().map(|right| right.as_str()).collect();
+    let first = if roles.is_empty() {
+        "You have no role: you are asked what concerns a role that nobody has.".to_owned()
+    } else {
+        format!("You are asked first what is {}.", roles.join(", "))
+    };
+    let summary = match rules.summary.map(String::from) {
+        None => "Nobody gets a daily summary.".to_owned(),
+        Some(_) if !wants_summary => "You get no daily summary.".to_owned(),
+        Some(time) => format!("You get the daily summary at {time} UTC."),
+    };
+    let quiet = match rules.quiet.map(String::from) {
+        None => "There are no quiet hours.".to_owned(),
+        Some(quiet) => {
+            format!("Quiet hours are {quiet} UTC: only what holds work up is told then.")
+        }
+    };
+    let may = if rights.is_empty() {
+        "You may do what everybody may.".to_owned()
+    } else {
+        format!("Beside what everybody may, you may: {}.", rights.join(", "))
+    };
+    [
+        format!("You are `{}`.", person.name),
+        first,
+        format!(
+            "What nobody answers goes to everybody after {}; what holds nothing up is gathered for {}.",
+            minutes(rules.escalate),
+            minutes(rules.batch)
+        ),
+        summary,
+        quiet,
+        may,
+        format!(
+            "Change it on a machine: `[people.{}]` and `[notices]`; `ropewalk config show` says in which file each value is set.",
+            person.name
+        ),
+    ]
+    .join("\n")
 }
 
 /// Says where the builds stand that have not ended, and how the last one did where all have.

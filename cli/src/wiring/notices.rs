@@ -113,6 +113,7 @@ fn bot_parts(project: &Project, client: &TelegramClient, services: &Services) ->
         client: client.clone(),
         people: (*project.people).clone(),
         services: services.clone(),
+        rules: Rules::from(&*project.config().notices),
         builds_with: project.config().models.builders(),
         state: project.state().to_owned(),
     }

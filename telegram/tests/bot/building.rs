@@ -16,7 +16,7 @@ use crate::phones::{Message, Phones, until};
 const HEAD: char = 'a';
 
 /// Stores a build of `idea` in a state, with a task that landed and one that failed.
-async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId> {
+pub(crate) async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId> {
     let (ids, now) = (&house.services.ids, house.services.clock.now());
     let ended = (state != "running").then_some(now);
     let build: Build = serde_json::from_value(json!({
@@ -43,7 +43,7 @@ async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId
 }
 
 /// Returns what the events of a type say.
-async fn events(house: &House, event_type: &'static str) -> anyhow::Result<Vec<Value>> {
+pub(crate) async fn events(house: &House, event_type: &'static str) -> anyhow::Result<Vec<Value>> {
     let filter = EventFilter {
         pattern: Some(EventPattern::of(event_type)),
         ..EventFilter::default()
@@ -64,7 +64,7 @@ async fn wishes(house: &House) -> anyhow::Result<Vec<(BranchWish, String)>> {
 }
 
 /// Writes in a chat and returns the next message there.
-async fn told(phones: &Phones, chat: i64, text: &str) -> anyhow::Result<Message> {
+pub(crate) async fn told(phones: &Phones, chat: i64, text: &str) -> anyhow::Result<Message> {
     let before = phones.messages(chat).await?.len();
     phones.write(chat, chat, text).await?;
     until(text, || async {

@@ -87,8 +87,8 @@ impl House {
         telegram: &TelegramServer,
         topic: i32,
     ) -> anyhow::Result<Self> {
-        let client = TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?
-            .in_topic(Some(topic));
+        let client =
+            TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?.in_topic(Some(topic));
         let people = named(GROUP)?;
         let escalate = Duration::from_hours(1);
         Self::open_with(directory, client, people, escalate, &BTreeMap::new()).await
@@ -120,6 +120,12 @@ impl House {
             clock,
             ids,
         };
+        let rules = Rules {
+            escalate,
+            batch: Duration::ZERO,
+            quiet: None,
+            summary: None,
+        };
         let everybody = people.all().into_iter().map(|person| Listener {
             roles: roles
                 .get(person.name.as_str())
@@ -132,18 +138,14 @@ impl House {
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
             people: everybody.collect(),
-            rules: Rules {
-                escalate,
-                batch: Duration::ZERO,
-                quiet: None,
-                summary: None,
-            },
+            rules,
             turn: Arc::new(|| Some(Box::new(()))),
         })?;
         let questions = QuestionService::new(Deadlines::default())?;
         let parts = Parts {
             client,
             people,
+            rules,
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
             state: directory.to_owned(),

@@ -2,6 +2,7 @@
 
 mod answering;
 mod building;
+mod commanding;
 mod files;
 mod house;
 mod losing;

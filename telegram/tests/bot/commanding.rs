@@ -1,0 +1,230 @@
+//! What a command does is done, and odd things that Telegram may bring do nothing and keep nobody from being heard.
+
+use anyhow::Context as _;
+use ropewalk_desk::phones as linking;
+use ropewalk_orchestrator::questions::QuestionRequest;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::question::{Choice, QuestionState};
+use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::{ChoiceId, ContentHash, UserSlug};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
+use serde_json::json;
+
+use crate::building::{built, events, told};
+use crate::house::{ADA, BOB, House, asking, people};
+use crate::phones::{Phones, until};
+
+/// Waits for the words of people in the conversation about an idea.
+async fn words_of(house: &House, idea: &str, wanted: usize) -> anyhow::Result<Vec<String>> {
+    let store = &house.services.store;
+    until("the words", || async {
+        let idea = store.get::<Idea>(idea).await?.context("no such idea")?;
+        let of_it = Query::new().equal("session", idea.session);
+        let messages = store.list::<Message>(of_it).await?.into_iter();
+        let words = messages.filter(|message| message.author == Author::Person);
+        let words: Vec<String> = words.map(|message| message.text.clone()).collect();
+        Ok((words.len() >= wanted).then_some(words))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for typed in ["/newtask Walks", "/newtask Rivers"] {
+        let told = told(&phones, ADA, typed).await?.text;
+        assert!(told.contains("It is the idea"), "{typed}: {told}");
+    }
+    let turned = told(&phones, ADA, "/idea walks").await?.text;
+    assert_eq!(turned, "What you write belongs to walks now.");
+    phones.write(ADA, ADA, "With dogs").await?;
+    assert_eq!(words_of(&house, "walks", 2).await?[1], "With dogs");
+    assert_eq!(words_of(&house, "rivers", 1).await?.len(), 1);
+
+    // The one that is talked about, and one that is named.
+    for (typed, idea) in [("/done", "walks"), ("/done rivers", "rivers")] {
+        let told = told(&phones, ADA, typed).await?.text;
+        assert_eq!(told, "Its brief is being written.", "{typed}");
+        let said = events(&house, "ideation.message").await?;
+        let last = said.last().context("nothing said")?;
+        assert_eq!(
+            (&last["idea_slug"], &last["ends"]),
+            (&json!(idea), &json!(true))
+        );
+    }
+
+    let build = built(&house, "walks", "running").await?;
+    let stopped = told(&phones, ADA, "/stop walks").await?.text;
+    assert_eq!(stopped, "Recorded: the build of walks does so.");
+    let wished = json!({ "build_id": build, "requested_by": "ada" });
+    assert_eq!(events(&house, "build.stop").await?, [wished]);
+
+    let greeted = told(&phones, ADA, "/start").await?.text;
+    assert!(
+        greeted.contains("/status: where the builds stand"),
+        "{greeted}"
+    );
+    // Whoever is linked stays who they are, whatever code they have.
+    let cleo = UserSlug::parse("cleo")?;
+    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    let greeted = told(&phones, ADA, &format!("/start {code}")).await?.text;
+    assert!(!greeted.contains("cleo"), "{greeted}");
+    let phone = linking::of(&house.services.store, &cleo).await?;
+    assert_eq!(phone.linked, None);
+    let settings = told(&phones, ADA, "/settings").await?.text;
+    for part in [
+        "You are ada.",
+        "What nobody answers goes to everybody after 60 minutes",
+        "you may: approve, land, spend, stop.",
+        "[people.ada]",
+    ] {
+        assert!(settings.contains(part), "{part} in {settings}");
+    }
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_whose_specification_is_not_approved_is_refused_in_those_words()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let mut changes = ChangeSet::new();
+    for (idea, state) in [
+        ("walks", "generated"),
+        ("rivers", "draft"),
+        ("dogs", "rejected"),
+    ] {
+        let spec: Specification = serde_json::from_value(json!({
+            "id": ids.next(), "idea": idea, "user": "ada", "state": state, "revision": 1,
+            "hash": ContentHash::of(idea.as_bytes()), "complexity": "simple", "requested_by": "ada",
+            "correlation_id": ids.next(), "created_at": now, "updated_at": now,
+        }))?;
+        changes.insert(&spec);
+    }
+    house.services.store.commit(changes).await?;
+    for (typed, expected) in [
+        (
+            "/pause walks",
+            "The specification of walks is not approved; /execute walks shows",
+        ),
+        (
+            "/resume walks",
+            "The specification of walks is not approved",
+        ),
+        ("/stop walks", "The specification of walks is not approved"),
+        ("/land walks", "The specification of walks is not approved"),
+        (
+            "/tell walks use metres",
+            "The specification of walks is not approved",
+        ),
+        (
+            "/retry walks T-001",
+            "The specification of walks is not approved",
+        ),
+        (
+            "/priority walks 2",
+            "The specification of walks is not approved",
+        ),
+        ("/pause rivers", "is not approved; it is being written"),
+        ("/pause dogs", "is not approved; it was rejected"),
+        ("/pause nope", "There is no build of nope"),
+    ] {
+        let told = told(&phones, ADA, typed).await?.text;
+        assert!(told.contains(expected), "{typed}: {told}");
+    }
+    assert_eq!(house.services.store.count::<Build>(Query::new()).await?, 0);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_changes()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for (trigger, choice, right) in [
+        ("budget_exceeded", "double", "spend"),
+        ("spec_complete", "start", "approve"),
+    ] {
+        let text = format!("May {right}?");
+        let asking = QuestionRequest {
+            choices: vec![Choice::new(ChoiceId::parse(choice)?, "Yes")],
+            consequential: true,
+            free_text: false,
+            ..asking(trigger, &text)?
+        };
+        let id = house.put(ChangeSet::new(), asking).await?;
+        let asked = phones.message(BOB, &text).await?;
+        let before = house
+            .services
+            .store
+            .events(&EventFilter::default())
+            .await?
+            .len();
+        phones
+            .press(BOB, BOB, asked.id, &asked.buttons[0].1)
+            .await?;
+        phones.shown(&format!("`bob` may not {right}")).await?;
+        assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+        let after = house
+            .services
+            .store
+            .events(&EventFilter::default())
+            .await?
+            .len();
+        assert_eq!(after, before, "{trigger}");
+        let asked = phones.message(ADA, &text).await?;
+        phones
+            .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+            .await?;
+        phones.shown("Taken: Yes").await?;
+    }
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_things_that_telegram_brings_do_nothing_and_the_next_word_is_heard()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    let asked = phones.message(ADA, "Where?").await?;
+    let text = "/newtask Something odd";
+    let mut of_bot = Phones::of(ADA, ADA, text);
+    of_bot["from"]["is_bot"] = json!(true);
+    let mut of_nobody = Phones::of(ADA, ADA, text);
+    of_nobody
+        .as_object_mut()
+        .context("no message")?
+        .remove("from");
+    let mut sticker = Phones::of(ADA, ADA, "");
+    let fields = sticker.as_object_mut().context("no message")?;
+    fields.remove("text");
+    let of_sticker = json!({ "file_id": "s", "file_unique_id": "s", "type": "regular", "width": 9, "height": 9,
+        "is_animated": false, "is_video": false });
+    fields.insert("sticker".to_owned(), of_sticker);
+    for odd in [
+        json!({ "message": of_bot }),
+        json!({ "message": of_nobody }),
+        json!({ "message": sticker }),
+    ] {
+        phones.update(odd).await?;
+    }
+    phones.press(ADA, ADA, asked.id, &"x".repeat(200)).await?;
+    phones.press(ADA, ADA, asked.id, "").await?;
+    let status = told(&phones, BOB, "/status").await?.text;
+    assert!(status.contains("1 question is open"), "{status}");
+    let to_ada = phones.messages(ADA).await?;
+    let answers: Vec<&str> = to_ada[1..].iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(
+        answers,
+        ["Only text and files are taken here."],
+        "to the sticker alone"
+    );
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    let store = &house.services.store;
+    assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
+    house.close().await
+}
