@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use ropewalk_config::{Environment, LoadedConfig};
 use ropewalk_desk::health::{Finding, Fitness};
+use ropewalk_desk::phones;
 use ropewalk_desk::views::{agent, alert, dead_letter};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::amount::{counted, counted_as};
@@ -150,6 +151,7 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
         Ok((store, detail)) => {
             findings.push(parts(project, &store, &clock).await);
             findings.push(alerts(&store).await);
+            findings.extend(phones(project, &store).await);
             findings.push(unhandled(&store).await);
             let closed = store.close().await.map_err(CliError::from);
             findings.push(finding("store", closed.map(|()| detail)));
@@ -178,6 +180,25 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
         counted_as(counts.open_deliveries, "open delivery", "open deliveries"),
     );
     Ok((store, detail))
+}
+
+/// Looks whether the bot, where one is set up, has anybody to tell.
+async fn phones(project: &Project, store: &Store) -> Option<Finding> {
+    project.config().telegram.token_variable.as_ref()?;
+    let told = |verdict, detail: String| Some(Finding::new("phones", verdict, detail));
+    let (mut linked, people) = (0_usize, project.people.all());
+    for person in &people {
+        match phones::chat(store, &project.people, &person.name).await {
+            Ok(chat) => linked += usize::from(chat.is_some()),
+            Err(problem) => return told(Fitness::Fail, problem.to_string()),
+        }
+    }
+    if linked == 0 {
+        let detail = "the bot tells nobody, since no phone is linked; say `ropewalk people link`";
+        return told(Fitness::Warn, detail.to_owned());
+    }
+    let of_all = counted_as(people.len(), "person", "people");
+    told(Fitness::Ok, format!("{linked} of {of_all} linked"))
 }
 
 /// Looks for parts that were not stopped and give no sign of life.

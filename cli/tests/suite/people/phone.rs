@@ -343,13 +343,14 @@ fn an_idea_becomes_landed_code_by_telegram_alone_as_by_the_command_line() {
     }
 }
 
-/// Returns what `doctor` says of the bot.
-fn diagnosed(world: &World) -> String {
+/// Returns what `doctor` says by one of its checks.
+fn diagnosed(world: &World, check: &str) -> String {
     let mut command = world.ropewalk(["doctor", "--json"]);
     let output = command.env(VARIABLE, TOKEN).output().unwrap();
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of_bot = |finding: &&Value| finding["check"] == "telegram";
-    let finding = findings.as_array().unwrap().iter().find(of_bot).unwrap();
+    let of_check = |finding: &&Value| finding["check"] == check;
+    let finding = findings.as_array().unwrap().iter().find(of_check);
+    let finding = finding.unwrap();
     format!("{} {}", text(&finding["verdict"]), text(&finding["detail"]))
 }
 
@@ -365,17 +366,21 @@ fn a_bot_tells_nothing_of_what_was_before_it_and_its_loss_changes_nothing() {
 
     let server = TelegramServer::start().unwrap();
     set_up_bot(&world, &server);
-    assert_eq!(diagnosed(&world), "ok `@ropewalk_bot` answers");
+    assert_eq!(diagnosed(&world, "telegram"), "ok `@ropewalk_bot` answers");
+    let said = diagnosed(&world, "phones");
+    assert!(said.starts_with("warn the bot tells nobody"), "{said}");
+    assert!(said.contains("`ropewalk people link`"), "{said}");
     let up = world.up_with(&[(VARIABLE, TOKEN)]);
     link(&world, &server);
     world.run(&format!("spec revise {id} rests too"));
     hears(&server, "Yes holds for revision 2");
     let told = ask(&server, "GET /__said", None).to_string();
     assert!(!told.contains("revision 1 with"), "{told}");
+    assert_eq!(diagnosed(&world, "phones"), "ok 1 of 1 person linked");
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 
     drop(server);
-    let said = diagnosed(&world);
+    let said = diagnosed(&world, "telegram");
     assert!(said.starts_with("fail the bot does not answer: "), "{said}");
     assert!(!said.contains(TOKEN), "{said}");
     let up = world.up_with(&[(VARIABLE, TOKEN)]);
