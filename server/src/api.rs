@@ -62,11 +62,11 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
         .merge(open)
         .merge(pages::router(shared, tasks))
         .merge(hook::router(shared, tasks))
-        .route("/login", get(profile::login))
+        .route("/login", get(profile::login).post(pages::enter))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_such_method)
         .layer(from_fn_with_state(shared.clone(), outer))
-        .layer(from_fn(pages::in_words))
+        .layer(from_fn_with_state(shared.clone(), pages::in_words))
         .with_state(shared.clone())
 }
 

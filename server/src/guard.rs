@@ -119,7 +119,8 @@ fn meant(shared: &ServerState, request: &Request) -> Result<(), Problem> {
         return Err(Problem::new(StatusCode::FORBIDDEN, "host", text));
     }
     if headers.contains_key(header::ORIGIN)
-        && !text(headers, &header::ORIGIN).is_some_and(|origin| shared.hosts.has_origin(origin))
+        && !text(headers, &header::ORIGIN)
+            .is_some_and(|origin| shared.hosts.has_origin(origin, host))
     {
         let text = (
             "a page of somebody else may not ask here",
@@ -196,34 +197,48 @@ pub(crate) async fn here(request: Request, next: Next) -> Response {
 pub(crate) fn who(shared: &ServerState, request: &Request) -> Result<(Person, Csrf), Refusal> {
     let (headers, now) = (request.headers(), shared.services.clock.now());
     let peer = peer(request);
-    if let Some(rests) = shared.rates().rests(Kind::Wrong, &peer, now) {
-        return Err((too_many(), Some(rests)));
-    }
-    let wrong = |problem: Problem| {
-        // The count that goes over the bound shows at the next request.
-        shared.rates().count(Kind::Wrong, &peer, now).ok();
-        (problem, None)
-    };
+    rested(shared, &peer)?;
     if let Some(authorization) = headers.get(header::AUTHORIZATION) {
         let token = authorization
             .to_str()
             .ok()
             .and_then(|text| text.strip_prefix("Bearer "));
-        let person = token.and_then(|token| shared.people.with_token(token.trim()).ok());
-        let person = person.ok_or_else(|| wrong(unknown("nobody has this token")))?;
+        let person = with_token(shared, &peer, token.unwrap_or_default())?;
         return Ok((person, Csrf(None)));
     }
     let Some(cookie) = cookie(headers, &shared.cookie) else {
         return Err((unknown("nobody is logged in"), None));
     };
     let login = shared.logins().find(cookie, now);
-    let login = login.ok_or_else(|| wrong(unknown("this login has ended")))?;
-    let person = shared.people.named(login.person.as_str());
-    let person = person.ok_or_else(|| wrong(unknown("this login has ended")))?;
+    let person = login.and_then(|login| shared.people.named(login.person.as_str()));
+    let person = person.ok_or_else(|| wrong(shared, &peer, "this login has ended"))?;
     Ok((person, Csrf(Some(proof(cookie)))))
 }
 
-fn unknown(what: &str) -> Problem {
+/// Finds whose token this is; who tries many waits.
+pub(crate) fn with_token(shared: &ServerState, peer: &str, token: &str) -> Result<Person, Refusal> {
+    rested(shared, peer)?;
+    let found = shared.people.with_token(token.trim());
+    found.map_err(|_| wrong(shared, peer, "nobody has this token"))
+}
+
+/// Refuses who has tried too much that is wrong.
+fn rested(shared: &ServerState, peer: &str) -> Result<(), Refusal> {
+    let now = shared.services.clock.now();
+    match shared.rates().rests(Kind::Wrong, peer, now) {
+        Some(rests) => Err((too_many(), Some(rests))),
+        None => Ok(()),
+    }
+}
+
+/// Counts what was wrong; the count that goes over the bound shows at the next request.
+fn wrong(shared: &ServerState, peer: &str, what: &str) -> Refusal {
+    let now = shared.services.clock.now();
+    shared.rates().count(Kind::Wrong, peer, now).ok();
+    (unknown(what), None)
+}
+
+pub(crate) fn unknown(what: &str) -> Problem {
     let text = (
         what,
         "open the link that `ropewalk up` shows, or send `Authorization: Bearer TOKEN`",

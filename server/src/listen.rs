@@ -3,7 +3,7 @@
 mod half;
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,6 +167,20 @@ impl Server {
             _ => self.door.address,
         };
         format!("http://{host}/login?code={code}")
+    }
+
+    /// Returns where other machines reach it that listens at every address of this one; none where it does not, or where
+    /// this machine is in no network.
+    pub fn elsewhere(&self) -> Option<String> {
+        if !self.door.address.ip().is_unspecified() {
+            return None;
+        }
+        // Nothing is sent: the system says from which address it would, to one that is nobody's.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+        let own = socket.local_addr().ok()?.ip();
+        let address = SocketAddr::new(own, self.door.address.port());
+        (!own.is_loopback()).then(|| format!("http://{address}/"))
     }
 
     /// Serves until the process stops.

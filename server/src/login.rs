@@ -1,4 +1,4 @@
-//! Remembers who is logged in: by a link that works once, then by a cookie.
+//! Remembers who is logged in: by a link that works once or by a token, then by a cookie.
 //!
 //! Only hashes are kept, so that whoever reads the memory of the process or the file of the logins cannot log in, and
 //! looking one up takes a time that tells nothing. A login outlives the program: its file lies in the state directory,
@@ -63,9 +63,11 @@ impl Logins {
     /// Logs in whoever a code is for; returns the login with what the cookie holds.
     pub(crate) fn enter(&mut self, code: &str, now: DateTime<Utc>) -> Option<(Login, String)> {
         let (person, until) = self.links.remove(&hash(code))?;
-        if until <= now {
-            return None;
-        }
+        (until > now).then(|| self.open(person, now))
+    }
+
+    /// Logs somebody in who is known otherwise; returns the login with what the cookie holds.
+    pub(crate) fn open(&mut self, person: UserSlug, now: DateTime<Utc>) -> (Login, String) {
         self.open.retain(|_, login| login.until > now);
         if self.open.len() >= MOST {
             let oldest = self.open.iter().min_by_key(|(_, login)| login.until);
@@ -78,7 +80,7 @@ impl Logins {
             until: now + LOGIN,
         };
         self.open.insert(hash(&cookie), login.clone());
-        Some((login, cookie))
+        (login, cookie)
     }
 
     /// Returns who is logged in with this cookie.

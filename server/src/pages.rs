@@ -33,7 +33,8 @@ use crate::guard::intake::{Bounds, intake};
 use crate::shared::ServerState;
 
 pub(crate) use frame::is_wanted;
-pub(crate) use refusal::{entered, in_words};
+pub(crate) use refusal::entering::{enter, entered};
+pub(crate) use refusal::in_words;
 
 /// Returns the pages, with what they are drawn by.
 pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerState> {
@@ -95,7 +96,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/events", get(event::list))
         .route("/events/download", get(event::download))
         .route("/events/{sequence}", get(event::show))
-        .route("/leave", post(refusal::leave))
+        .route("/leave", post(refusal::entering::leave))
         .layer(from_fn(form::proved))
         .layer(from_fn_with_state(
             (shared.clone(), tasks.clone(), Bounds::WORDS),

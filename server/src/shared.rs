@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::http::{HeaderName, header};
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::Tail;
 use ropewalk_config::settings::{BudgetSettings, Network};
@@ -28,7 +29,7 @@ use crate::guard::hosts::Hosts;
 use crate::guard::proxies::Proxies;
 use crate::guard::rate::Rates;
 use crate::hook::Hook;
-use crate::login::{self, Logins};
+use crate::login::{self, LOGIN, Logins};
 use crate::problem::Problem;
 
 /// Who the events of requests come from.
@@ -242,6 +243,13 @@ impl Inner {
     /// Returns who is logged in; never held over a wait.
     pub(crate) fn logins(&self) -> MutexGuard<'_, Logins> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the header that lets a browser keep what a login holds.
+    pub(crate) fn cookie_of(&self, secret: &str) -> [(HeaderName, String); 1] {
+        let (name, lasts) = (&self.cookie, LOGIN.num_seconds());
+        let set = format!("{name}={secret}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict");
+        [(header::SET_COOKIE, set)]
     }
 
     /// Logs out whoever has this cookie.

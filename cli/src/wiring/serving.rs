@@ -108,6 +108,9 @@ pub(super) fn serve(
         // Whoever runs this is nobody; people come with their tokens.
         Err(_) => format!("pages and API: http://{}", server.address()),
     };
+    if let Some(address) = server.elsewhere() {
+        write!(told, "\nfrom other machines: {address}, with a token").ok();
+    }
     if let Some(address) = admin {
         write!(told, "\nhow it does: http://{address}/readyz and /metrics").ok();
     }

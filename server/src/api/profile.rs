@@ -1,7 +1,7 @@
 //! Who asks: logging in and out, and everybody who works on the project.
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ropewalk_desk::people::Person;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Here;
 use crate::guard::rate::Kind;
-use crate::guard::{Csrf, cookie, peer};
-use crate::login::{LOGIN, proof};
+use crate::guard::{Csrf, cookie, peer, unknown};
+use crate::login::proof;
 use crate::page::{Page, Part};
 use crate::pages;
 use crate::problem::Problem;
@@ -28,9 +28,12 @@ pub(crate) struct Profile {
 }
 
 /// The code of a link.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Code {
-    code: String,
+    code: Option<String>,
+    /// The page to go on to.
+    back: Option<String>,
 }
 
 /// Logs in whoever opened a link, once.
@@ -49,7 +52,9 @@ pub(crate) async fn login(
             text,
         ));
     }
-    let code = code.map(|Query(code)| code.code).unwrap_or_default();
+    let Code { code, back } = code.map(|Query(code)| code).unwrap_or_default();
+    // Who comes without a link has tried none.
+    let code = code.ok_or_else(|| unknown("nobody is logged in"))?;
     let entered = shared.logins().enter(&code, now);
     let Some((login, secret)) = entered else {
         shared.rates().count(Kind::Wrong, &peer, now).ok();
@@ -66,14 +71,9 @@ pub(crate) async fn login(
         person,
         csrf: Some(proof(&secret)),
     };
-    let set = format!(
-        "{}={secret}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict",
-        shared.cookie,
-        LOGIN.num_seconds()
-    );
-    let set = [(header::SET_COOKIE, set)];
+    let set = shared.cookie_of(&secret);
     if pages::is_wanted(&headers) {
-        let entered = pages::entered(profile.person.name.as_str())?;
+        let entered = pages::entered(profile.person.name.as_str(), back.as_deref())?;
         return Ok((set, entered).into_response());
     }
     Ok((set, Json(profile)).into_response())

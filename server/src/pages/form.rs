@@ -37,7 +37,7 @@ pub(super) struct Fields(BTreeMap<String, String>);
 
 impl Fields {
     /// Reads what a browser sends; of two fields with one name the last counts.
-    fn read(bytes: &[u8]) -> Self {
+    pub(super) fn read(bytes: &[u8]) -> Self {
         let pairs = url::form_urlencoded::parse(bytes).into_owned();
         // Browsers end lines as another system does.
         Self(
@@ -150,9 +150,7 @@ pub(super) async fn proved(request: Request, next: Next) -> Response {
 
 async fn taken(parts: &Parts, body: Body) -> Result<Fields, Problem> {
     if !is_form(&parts.headers) {
-        let text = "a page takes forms alone; programs use `/api`";
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Problem::new(status, "usage", text));
+        return Err(no_form());
     }
     // `intake` has bounded it already.
     let bytes = to_bytes(body, usize::MAX).await;
@@ -161,7 +159,12 @@ async fn taken(parts: &Parts, body: Body) -> Result<Fields, Problem> {
     ))
 }
 
-fn is_form(headers: &HeaderMap) -> bool {
+pub(super) fn no_form() -> Problem {
+    let text = "a page takes forms alone; programs use `/api`";
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "usage", text)
+}
+
+pub(super) fn is_form(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.starts_with(KIND)

@@ -1,20 +1,22 @@
-//! Says on a page what was refused, and what to do; also what somebody sees who comes or goes.
+//! Says on a page what was refused, and what to do.
+
+pub(super) mod entering;
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ropewalk_schemas::advice::Words;
 
+use self::entering::Target;
 use super::form::WrittenText;
 use super::frame::{is_wanted, page};
-use crate::guard::cookie;
-use crate::problem::Problem;
 use crate::shared::ServerState;
 
-/// What somebody does who is not logged in.
+/// What somebody does who is not logged in; who has a token fills it in below.
 const LOG_IN: &str = "open the link that `ropewalk up` shows";
+const LOG_IN_BY_TOKEN: &str = "open the link that `ropewalk up` shows, or log in with your token";
 
 /// A page of a few words.
 #[derive(Template)]
@@ -29,6 +31,8 @@ struct Note<'a> {
     link: Option<(&'a str, &'a str)>,
     /// Whether the browser goes there by itself.
     goes_on: bool,
+    /// Where somebody goes who logs in here with a token.
+    entry: Option<&'a str>,
 }
 
 /// Knows how somebody who asks wants to be refused.
@@ -36,21 +40,33 @@ struct Refusal {
     is_page: bool,
     /// The page from which it was asked.
     back: String,
+    /// Where to go on after logging in.
+    target: String,
+    /// Whether anybody has a token to log in with.
+    by_token: bool,
 }
 
 impl Refusal {
     /// Returns how to refuse a request: on a page where a browser shows one.
-    fn to(request: &Request) -> Self {
+    fn to(request: &Request, by_token: bool) -> Self {
         let path = request.uri().path();
         let is_safe = request.method().is_safe();
         // A form is sent to a path below the page that it stands on.
         let back = path.rsplit_once('/').map_or("/", |(page, _)| page);
+        let back = if is_safe || back.is_empty() {
+            "/"
+        } else {
+            back
+        };
         Self {
             is_page: is_wanted(request.headers()) && !path.starts_with("/api/"),
-            back: match (is_safe, back) {
-                (true, _) | (false, "") => "/".to_owned(),
-                (false, back) => back.to_owned(),
+            back: back.to_owned(),
+            target: if is_safe {
+                entering::target(request.uri())
+            } else {
+                back.to_owned()
             },
+            by_token,
         }
     }
 
@@ -65,7 +81,9 @@ impl Refusal {
         };
         let written = response.extensions().get::<WrittenText>();
         let status = response.status();
-        let is_stranger = status == axum::http::StatusCode::UNAUTHORIZED;
+        let is_stranger = status == StatusCode::UNAUTHORIZED;
+        let target = response.extensions().get::<Target>();
+        let target = target.map_or(self.target.as_str(), |Target(path)| path);
         let called = if self.back == "/" {
             "To the board"
         } else {
@@ -84,13 +102,18 @@ impl Refusal {
             words: &words.message,
             // What a program can send is no help to who looks at a page.
             next: if is_stranger {
-                Some(LOG_IN)
+                Some(if self.by_token {
+                    LOG_IN_BY_TOKEN
+                } else {
+                    LOG_IN
+                })
             } else {
                 words.next.as_deref()
             },
             written: written.map(|WrittenText(text)| text.as_str()),
             link: (!is_stranger).then_some((self.back.as_str(), called)),
             goes_on: false,
+            entry: (is_stranger && self.by_token).then_some(target),
         };
         let Ok(shown) = page(&note) else {
             return response;
@@ -108,43 +131,11 @@ impl Refusal {
 }
 
 /// Shows what is refused as whoever asks wants it.
-pub(crate) async fn in_words(request: Request, next: Next) -> Response {
-    let refusal = Refusal::to(&request);
-    refusal.shown(next.run(request).await)
-}
-
-/// Greets who was logged in. The browser goes on from this page itself, since it sends no cookie along where a page of
-/// somebody else led here.
-pub(crate) fn entered(name: &str) -> Result<Response, Problem> {
-    page(&Note {
-        title: "Welcome",
-        words: &format!("You are logged in as {name}, for a week."),
-        next: None,
-        written: None,
-        link: Some(("/", "To the board")),
-        goes_on: true,
-    })
-}
-
-/// Says goodbye.
-fn left() -> Result<Response, Problem> {
-    page(&Note {
-        title: "You are logged out",
-        words: "Nobody is logged in by this browser any more.",
-        next: Some("open the link that `ropewalk up` shows at its next start to come back"),
-        written: None,
-        link: None,
-        goes_on: false,
-    })
-}
-
-/// Logs out.
-pub(super) async fn leave(
+pub(crate) async fn in_words(
     State(shared): State<ServerState>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if let Some(cookie) = cookie(&headers, &shared.cookie) {
-        shared.leave(cookie).await;
-    }
-    left()
+    request: Request,
+    next: Next,
+) -> Response {
+    let refusal = Refusal::to(&request, shared.people.are_named());
+    refusal.shown(next.run(request).await)
 }

@@ -8,7 +8,8 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_server::{Address, Door, ListenError};
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House, answered, anywhere, name, people};
+use crate::browser::HTML;
+use crate::house::{ADA, Answer, BOB, House, answered, anywhere, name, people};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_logs_in_once_and_a_page_proves_itself_before_it_changes_anything() {
@@ -178,4 +179,118 @@ async fn beyond_this_machine_nobody_is_served_unless_people_are_named() {
         "{refused}"
     );
     Door::open(everywhere, &people()).await.unwrap();
+}
+
+/// Sends the form by which a token logs in.
+async fn enter(house: &House, fields: &[(&str, &str)]) -> Answer {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.extend_pairs(fields);
+    let asked = house.bare("POST", "/login").header("Accept", HTML);
+    let asked = asked.header("Content-Type", "application/x-www-form-urlencoded");
+    answered(asked.body(form.finish())).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_logs_a_browser_in_at_the_page_that_it_asked_for_also_after_it_logged_out() {
+    let house = House::new().await;
+    let look = |path: &str, cookie: &str| {
+        let asked = house.bare("GET", path).header("Accept", HTML);
+        answered(asked.header("Cookie", cookie))
+    };
+    let stranger = look("/questions?page=2", "other=1").await;
+    assert_eq!(stranger.status, 401);
+    let form = "<input type=\"hidden\" name=\"back\" value=\"/questions?page=2\">";
+    assert!(stranger.text.contains(form), "{}", stranger.text);
+    for token in [ADA, BOB] {
+        let fields = [("token", token), ("back", "/questions?page=2")];
+        let entered = enter(&house, &fields).await;
+        assert_eq!(
+            (entered.status, &entered.headers["location"]),
+            (303, &"/questions?page=2".parse().unwrap()),
+            "{}",
+            entered.text
+        );
+        let set = entered.headers["set-cookie"].to_str().unwrap();
+        for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800"] {
+            assert!(set.contains(part), "{set}");
+        }
+        let cookie = set.split(';').next().unwrap().to_owned();
+        let page = look("/ideas/new", &cookie).await;
+        let (_, proof) = page.text.split_once("name=\"csrf\" value=\"").unwrap();
+        let proof = proof.split('"').next().unwrap();
+        let leave = house.bare("POST", "/leave").header("Accept", HTML);
+        let leave = leave
+            .header("Cookie", &cookie)
+            .header("Content-Type", "application/x-www-form-urlencoded");
+        let left = answered(leave.body(format!("csrf={proof}"))).await;
+        assert_eq!(left.status, 200, "{}", left.text);
+        assert!(left.text.contains("action=\"/login\""), "{}", left.text);
+        assert_eq!(look("/ideas/new", &cookie).await.status, 401);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_login_leads_to_another_machine_and_a_link_leads_to_the_page_that_it_names() {
+    let house = House::new().await;
+    for back in [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "",
+    ] {
+        let entered = enter(&house, &[("token", ADA), ("back", back)]).await;
+        assert_eq!(
+            (entered.status, &entered.headers["location"]),
+            (303, &"/".parse().unwrap()),
+            "{back}"
+        );
+    }
+    let asked = house.client.get(format!("{}&back=/questions", house.link));
+    let entered = answered(asked.header("Accept", HTML)).await;
+    assert!(
+        entered.text.contains("content=\"1;url=/questions\""),
+        "{}",
+        entered.text
+    );
+    // Nobody is counted as guessing who comes without a link.
+    for _ in 0..30 {
+        let asked = answered(house.bare("GET", "/login").header("Accept", HTML)).await;
+        assert_eq!(asked.status, 401, "{}", asked.text);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_guesses_tokens_waits_and_a_page_of_somebody_else_logs_nobody_in() {
+    let house = House::new().await;
+    let foreign = house
+        .bare("POST", "/login")
+        .header("Origin", "http://evil.example");
+    let foreign = foreign.header("Content-Type", "application/x-www-form-urlencoded");
+    let refused = answered(foreign.body(format!("token={ADA}"))).await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (403, &json!("origin"))
+    );
+    let other = house.bare("POST", "/login").json(&json!({ "token": ADA }));
+    assert_eq!(answered(other).await.status, 415);
+    let guess = [("token", "guessed"), ("back", "/builds")];
+    for number in 0..20 {
+        let refused = enter(&house, &guess).await;
+        assert_eq!(refused.status, 401, "guess {number}: {}", refused.text);
+        assert!(!refused.headers.contains_key("set-cookie"));
+        assert!(
+            refused.text.contains("name=\"back\" value=\"/builds\""),
+            "{}",
+            refused.text
+        );
+    }
+    // The right one waits as well, or the wait would say which one that is.
+    for token in ["guessed", ADA] {
+        let refused = enter(&house, &[("token", token)]).await;
+        assert_eq!(refused.status, 429, "{}", refused.text);
+        assert!(refused.headers.contains_key("retry-after"));
+    }
+    house.stop().await;
 }

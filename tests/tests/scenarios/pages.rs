@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::idea::Message;
+use ropewalk_schemas::idea::{Idea, Message};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
@@ -31,14 +31,17 @@ async fn serve(project: &Project, address: &str) -> anyhow::Result<(RunningProgr
     Ok((up, link))
 }
 
-/// Waits until a program has said where its pages are, and returns the link.
+/// Waits until a program has said by which link somebody logs in, and returns it.
 async fn link(log: &Path, up: &mut RunningProgram) -> anyhow::Result<String> {
+    told(log, up, "/login?code=").await
+}
+
+/// Waits until a program has said where its pages are, in a word that has this part.
+async fn told(log: &Path, up: &mut RunningProgram, part: &str) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
         let said = std::fs::read_to_string(log).unwrap_or_default();
-        let link = said
-            .split_whitespace()
-            .find(|word| word.contains("/login?code="));
+        let link = said.split_whitespace().find(|word| word.contains(part));
         if let Some(link) = link {
             return Ok(link.to_owned());
         }
@@ -208,6 +211,30 @@ async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> any
         (2, true)
     );
     assert_eq!(store.count::<Build>(Query::new()).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_device_logs_in_with_a_token_where_it_was_led_and_begins_an_idea()
+-> anyhow::Result<()> {
+    let project = Project::new()?;
+    let settings = project.path().join("home/.config/ropewalk");
+    std::fs::create_dir_all(&settings)?;
+    let hash = ContentHash::of(TOKEN_OF_BOB.as_bytes());
+    let people = format!("[people.bob]\ntoken_sha256 = \"{hash}\"\n");
+    std::fs::write(settings.join("config.toml"), people)?;
+    let mut up = start(&project.runner, &["up", "--bind", "127.0.0.1:0"])?;
+    until_ready(project.path(), &mut up).await?;
+    let pages = told(&project.runner.log(), &mut up, "http://127.0.0.1:").await?;
+    Walk::begin("token.cjs", &[&pages, TOKEN_OF_BOB])?.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    let ideas = store.list::<Idea>(Query::new()).await?;
+    let begun: Vec<_> = ideas
+        .iter()
+        .map(|idea| (idea.slug.as_str(), idea.user.as_str()))
+        .collect();
+    assert_eq!(begun, [("habits", "bob")]);
     Ok(())
 }
 
