@@ -95,6 +95,7 @@ impl Yard {
             hash,
             document: text,
             tasks,
+            dry_run: None,
             validation: Vec::new(),
             answers: Vec::new(),
             at: self.context.now(),

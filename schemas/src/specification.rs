@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::amount::counted;
 use crate::ids::{
     ContentHash, CorrelationId, QuestionId, RequirementId, Slug, SpecId, TaskId, UserSlug,
 };
@@ -96,11 +97,48 @@ pub struct Revision {
     /// Warnings of the validation, for people.
     #[serde(default)]
     pub validation: Vec<String>,
+    /// How its checks went before anybody approved it; none where nobody tried them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<DryRunCount>,
     /// The questions whose answers it was made with.
     #[serde(default)]
     pub answers: Vec<QuestionId>,
     /// When it was made.
     pub at: DateTime<Utc>,
+}
+
+/// How the checks of a plan went on the commit that it begins at. What an earlier revision built is not tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DryRunCount {
+    /// The tasks whose checks were to be tried.
+    pub tasks: u32,
+    /// Those whose check failed, as it should where nothing is done yet.
+    pub failed: u32,
+    /// Those whose check passed, as it should where nothing is to change.
+    pub passed: u32,
+}
+
+impl DryRunCount {
+    /// Says it in a line.
+    pub fn told(self) -> String {
+        if self.tasks == 0 {
+            return "no check was tried: all of it was built before".to_owned();
+        }
+        let open = self.tasks.saturating_sub(self.failed + self.passed);
+        let parts = [
+            (
+                self.failed,
+                "failed as it is, before the work, as it should",
+            ),
+            (self.passed, "passed as it is, and has to go on to"),
+            (open, "shows nothing, as a warning says"),
+        ];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let told: Vec<String> = parts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        format!("of {}: {}", counted(self.tasks, "check"), told.join("; "))
+    }
 }
 
 /// Who approved what.

@@ -9,6 +9,7 @@ use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::specification::DryRunCount;
 use ropewalk_schemas::task::{Action, TaskBlock, Validation};
 
 use super::SpecificationOptions;
@@ -23,6 +24,8 @@ pub(super) struct DryRun {
     pub(super) faults: Vec<String>,
     /// What people should know where it was not mended.
     pub(super) notes: Vec<String>,
+    /// How many checks went as they should.
+    pub(super) count: DryRunCount,
 }
 
 /// Tries each check once, however many tasks name it.
@@ -43,6 +46,7 @@ pub(super) async fn run(
         Ok(rulings) => rulings,
         Err(error) => {
             return DryRun {
+                count: of(tasks),
                 notes: vec![format!(
                     "the checks were not dry-run: {}",
                     Words::of(&error)
@@ -51,7 +55,10 @@ pub(super) async fn run(
             };
         }
     };
-    let mut dry = DryRun::default();
+    let mut dry = DryRun {
+        count: of(tasks),
+        ..DryRun::default()
+    };
     for task in tasks {
         let at = validations.iter().position(|one| **one == task.validation);
         let ruling = at.and_then(|at| rulings.get(at)).and_then(Option::as_ref);
@@ -59,6 +66,14 @@ pub(super) async fn run(
         judge(task, ruling, missing.as_deref(), &mut dry);
     }
     dry
+}
+
+/// Returns the count of a plan of which nothing was tried yet.
+fn of(tasks: &[&TaskBlock]) -> DryRunCount {
+    DryRunCount {
+        tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX),
+        ..DryRunCount::default()
+    }
 }
 
 /// Says what follows from how the check of `task` went before any work.
@@ -91,7 +106,8 @@ fn judge(task: &TaskBlock, ruling: Option<&Ruling>, missing: Option<&str>, dry: 
         None | Some(Ruling::Cancelled) => dry
             .notes
             .push(format!("the check of task `{id}` was not dry-run")),
-        Some(Ruling::Holds | Ruling::Fails { .. }) => {}
+        Some(Ruling::Holds) => dry.count.passed += 1,
+        Some(Ruling::Fails { .. }) => dry.count.failed += 1,
     }
 }
 
@@ -174,6 +190,13 @@ mod tests {
             assert!(dry.faults.join("; ").contains(fault), "{dry:?}");
             assert_eq!(dry.notes.len(), count(note), "{dry:?}");
             assert!(dry.notes.join("; ").contains(note), "{dry:?}");
+            let went = [dry.count.failed, dry.count.passed];
+            let expected = match ruling {
+                Some(Ruling::Holds) => [0, 1 - u32::try_from(count(fault)).unwrap()],
+                Some(Ruling::Fails { .. }) => [1 - u32::try_from(count(fault)).unwrap(), 0],
+                _ => [0, 0],
+            };
+            assert_eq!(went, expected, "{dry:?}");
         }
         let mut dry = DryRun::default();
         judge(&plain, Some(&failed), Some("vitest"), &mut dry);

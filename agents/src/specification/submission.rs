@@ -6,7 +6,7 @@ mod form;
 mod overlay;
 
 use ropewalk_schemas::question::QuestionKind;
-use ropewalk_schemas::specification::{Document, Requirement};
+use ropewalk_schemas::specification::{Document, DryRunCount, Requirement};
 use ropewalk_schemas::task::TaskBlock;
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// A question that need not be waited for.
     pub question: Option<ModelQuestion>,
+    /// How its checks went on the commit that it begins at, once they were tried.
+    pub dry_run: Option<DryRunCount>,
 }
 
 /// Reads and checks a submission; the errors are for the model, all at once.
@@ -129,6 +131,7 @@ fn plan(
         tasks,
         warnings: found.warnings,
         question,
+        dry_run: None,
     })
 }
 

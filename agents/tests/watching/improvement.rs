@@ -351,6 +351,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
                     ..Document::default()
                 },
                 tasks: vec![migration().block],
+                dry_run: None,
                 validation: Vec::new(),
                 answers: Vec::new(),
                 at: noon(),

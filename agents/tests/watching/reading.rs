@@ -49,6 +49,7 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
             hash: document::hash(&document, &[]),
             document,
             tasks: Vec::new(),
+            dry_run: None,
             validation: Vec::new(),
             answers: Vec::new(),
             at: noon(),

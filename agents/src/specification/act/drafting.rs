@@ -65,6 +65,7 @@ pub(super) async fn draft(
         let open = plan.tasks.iter().filter(|task| !kept.contains(&task.id));
         let open: Vec<&TaskBlock> = open.collect();
         let dry = dry_run::run(options, &material.look.commit, &open).await;
+        plan.dry_run = Some(dry.count);
         plan.warnings.extend(dry.notes);
         plan.warnings.extend(dry.faults.iter().cloned());
         if dry.faults.is_empty() || dry_runs == DRY_RUNS {

@@ -49,6 +49,7 @@ pub(super) async fn generate(
         document,
         tasks,
         validation: plan.warnings,
+        dry_run: plan.dry_run,
         answers: material.answered.clone(),
         at: now,
     };

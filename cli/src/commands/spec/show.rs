@@ -53,6 +53,9 @@ fn human(shown: &SpecificationView) -> String {
         text.push('\n');
         text.push_str(&tasks(&revision.tasks));
         // Writing to a String cannot fail.
+        if let Some(dry_run) = revision.dry_run {
+            writeln!(text, "dry-run: {}", dry_run.told()).ok();
+        }
         for warning in &revision.validation {
             writeln!(text, "warning: {warning}").ok();
         }

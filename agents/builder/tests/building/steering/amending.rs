@@ -50,6 +50,7 @@ pub(super) async fn amend_as(open: &OpenHouse, spec: SpecId, number: u32, tasks:
         hash: hash.clone(),
         document: text,
         tasks,
+        dry_run: None,
         validation: Vec::new(),
         answers: Vec::new(),
         at: open.context.now(),

@@ -52,6 +52,7 @@ impl OpenHouse {
             hash: hash.clone(),
             document: text,
             tasks,
+            dry_run: None,
             validation: Vec::new(),
             answers: Vec::new(),
             at: self.context.now(),
