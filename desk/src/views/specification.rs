@@ -5,7 +5,7 @@ use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::model_call::UsageBy;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
-use ropewalk_schemas::{QuestionId, Slug, SpecId};
+use ropewalk_schemas::{ContentHash, QuestionId, Slug, SpecId};
 use ropewalk_store::{Query, ReadError, Store, revision_key};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -143,6 +143,18 @@ pub async fn compare(
         to,
         difference,
     })
+}
+
+/// Returns the number of the revision with this hash; none where no revision has it.
+pub async fn number_of(
+    store: &Store,
+    specification: &Specification,
+    hash: &ContentHash,
+) -> Result<Option<u32>, ReadError> {
+    let of_spec = Query::new().equal("spec", specification.id.to_string());
+    let revisions = store.list::<Revision>(of_spec).await?;
+    let found = revisions.iter().find(|revision| revision.hash == *hash);
+    Ok(found.map(|revision| revision.number))
 }
 
 /// Numbers the lines of the documents of the newest revision.

@@ -18,6 +18,14 @@ use crate::shared::ServerState;
 const LOG_IN: &str = "open the link that `ropewalk up` shows";
 const LOG_IN_BY_TOKEN: &str = "open the link that `ropewalk up` shows, or log in with your token";
 
+/// A page that helps whoever was refused; goes along with the answer.
+#[derive(Debug, Clone)]
+pub(super) struct Onward {
+    pub(super) href: String,
+    /// How that is called.
+    pub(super) called: String,
+}
+
 /// A page of a few words.
 #[derive(Template)]
 #[template(path = "note.html")]
@@ -27,6 +35,8 @@ struct Note<'a> {
     next: Option<&'a str>,
     /// What somebody wrote that came to nothing.
     written: Option<&'a str>,
+    /// A page that helps.
+    onward: Option<&'a Onward>,
     /// Where to go on, and how that is called.
     link: Option<(&'a str, &'a str)>,
     /// Whether the browser goes there by itself.
@@ -111,6 +121,7 @@ impl Refusal {
                 words.next.as_deref()
             },
             written: written.map(|WrittenText(text)| text.as_str()),
+            onward: response.extensions().get::<Onward>(),
             link: (!is_stranger).then_some((self.back.as_str(), called)),
             goes_on: false,
             entry: (is_stranger && self.by_token).then_some(target),

@@ -2,17 +2,20 @@
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use ropewalk_desk::specifications;
 use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::specification::{Complexity, Price, SpecState, Specification};
+use ropewalk_schemas::specification::{
+    Complexity, DryRunCount, FilePlan, Price, SpecState, Specification,
+};
 use ropewalk_schemas::{ContentHash, Priority};
 use serde::Deserialize;
 
 use super::form::{Fields, unreadable};
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node, TASKS};
+use super::refusal::Onward;
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -54,6 +57,46 @@ impl SpecificationPage {
     /// Returns whether another revision can be asked for.
     fn can_revise(&self) -> bool {
         self.state() == SpecState::Generated
+    }
+
+    /// Lists the files that the plan names, by what is to become of them, where there are any.
+    fn files(&self) -> Vec<(&'static str, &'static str, &[FilePlan])> {
+        let Some(content) = &self.view.content else {
+            return Vec::new();
+        };
+        let document = &content.document;
+        let all = [
+            ("created", "Files to create", &document.new_files),
+            ("changed", "Files to change", &document.modified_files),
+            ("avoided", "Files to leave alone", &document.avoid_files),
+        ];
+        let all = all.map(|(id, title, files)| (id, title, files.as_slice()));
+        all.into_iter()
+            .filter(|(_, _, files)| !files.is_empty())
+            .collect()
+    }
+
+    /// Lists what else the plan says, where it says anything.
+    fn further(&self) -> Vec<(&'static str, &'static str, &[String])> {
+        let Some(content) = &self.view.content else {
+            return Vec::new();
+        };
+        let document = &content.document;
+        let all = [
+            ("data", "Data", &document.data),
+            ("dependencies", "What it depends on", &document.dependencies),
+            ("whole", "How the whole is validated", &document.validation),
+            ("read", "What was read for it", &document.context_read),
+            (
+                "missing",
+                "What was not there to read",
+                &document.missing_inputs,
+            ),
+        ];
+        let all = all.map(|(id, title, lines)| (id, title, lines.as_slice()));
+        all.into_iter()
+            .filter(|(_, _, lines)| !lines.is_empty())
+            .collect()
     }
 
     fn can_reject(&self) -> bool {
@@ -152,8 +195,8 @@ pub(super) async fn approve(
         Err(_) => Priority::DEFAULT,
     };
     let context = shared.context();
-    specifications::approve(&context, found.id, &hash, &person, priority).await?;
-    Ok(go(&format!("/specifications/{id}")))
+    let approved = specifications::approve(&context, found.id, &hash, &person, priority).await;
+    decided(&shared, &id, Some(&hash), approved.map(drop)).await
 }
 
 /// Asks for another revision.
@@ -164,10 +207,11 @@ pub(super) async fn revise(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let spec = found(&shared, &id).await?.id;
-    let (shown, text) = (shown_in(&fields)?, fields.text("text"));
+    let (shown_hash, text) = (shown_in(&fields)?, fields.text("text"));
     let context = shared.context();
-    specifications::revise_shown(&context, spec, shown.as_ref(), &person.name, text).await?;
-    Ok(go(&format!("/specifications/{id}")))
+    let revised =
+        specifications::revise_shown(&context, spec, shown_hash.as_ref(), &person.name, text);
+    decided(&shared, &id, shown_hash.as_ref(), revised.await).await
 }
 
 /// Puts a specification away.
@@ -178,10 +222,45 @@ pub(super) async fn reject(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let spec = found(&shared, &id).await?.id;
-    let (shown, text) = (shown_in(&fields)?, fields.text("text"));
+    let (shown_hash, text) = (shown_in(&fields)?, fields.text("text"));
     let context = shared.context();
-    specifications::reject_shown(&context, spec, shown.as_ref(), &person, text).await?;
-    Ok(go(&format!("/specifications/{id}")))
+    let rejected = specifications::reject_shown(&context, spec, shown_hash.as_ref(), &person, text);
+    decided(&shared, &id, shown_hash.as_ref(), rejected.await).await
+}
+
+/// Says as a sentence how the checks went before anybody approved them.
+fn sentence(dry_run: &DryRunCount) -> String {
+    let told = dry_run.told();
+    let mut letters = told.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+/// Goes on after a decision. Where it was refused for whoever had read an older revision, the refusal leads to what has
+/// changed since.
+async fn decided<E: Into<Problem>>(
+    shared: &ServerState,
+    id: &str,
+    read: Option<&ContentHash>,
+    outcome: Result<(), E>,
+) -> Result<Response, Problem> {
+    let Err(refused) = outcome else {
+        return Ok(go(&format!("/specifications/{id}")));
+    };
+    let mut response = refused.into().into_response();
+    let newest = found(shared, id).await?;
+    let number = match read {
+        Some(hash) => specification::number_of(&shared.services.store, &newest, hash).await?,
+        None => None,
+    };
+    if let Some(number) = number.filter(|number| *number < newest.revision) {
+        let to = newest.revision;
+        response.extensions_mut().insert(Onward {
+            href: format!("/specifications/{id}/difference?from={number}&to={to}"),
+            called: format!("What changed from revision {number} to {to}"),
+        });
+    }
+    Ok(response)
 }
 
 /// Returns the hash of the revision that a form was shown with, if there was one.

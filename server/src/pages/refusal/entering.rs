@@ -79,6 +79,7 @@ pub(crate) fn entered(name: &str, back: Option<&str>) -> Result<Response, Proble
         words: &format!("You are logged in as {name}, for a week."),
         next: None,
         written: None,
+        onward: None,
         link: Some((to, called)),
         goes_on: true,
         entry: None,
@@ -103,6 +104,7 @@ pub(in crate::pages) async fn leave(
             "open the link that `ropewalk up` shows at its next start to come back"
         }),
         written: None,
+        onward: None,
         link: None,
         goes_on: false,
         entry: by_token.then_some("/"),
