@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::KnowledgeId;
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind};
-use ropewalk_store::{Query, ReadError, Store};
+use ropewalk_schemas::{Event, KnowledgeId, Payload, Subject};
+use ropewalk_store::{EventFilter, Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,6 +13,8 @@ use super::records;
 
 /// The most uses that a list looks at.
 const USES: u32 = 2_000;
+/// The most steps of a life that are told, the newest ones.
+const STEPS: u32 = 500;
 
 /// An item with where it was used.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -21,6 +24,21 @@ pub struct KnowledgeView {
     pub item: KnowledgeItem,
     /// Where it was used.
     pub uses: Vec<Injection>,
+    /// What became of it, the earliest first.
+    pub history: Vec<LifeStep>,
+}
+
+/// A step in the life of an item.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LifeStep {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What happened to it: `recorded`, `reinforced`, `weakened`, `promoted` or `deprecated`.
+    pub step: &'static str,
+    /// The confidence after it, where the step was about that.
+    pub confidence: Option<f64>,
+    /// Why, or where it was put, and who said so.
+    pub why: String,
 }
 
 /// Lists what was learned, the newest first; `all` shows what is out of use too.
@@ -70,11 +88,61 @@ pub async fn search(
     ))
 }
 
-/// Loads where an item was used.
+/// Loads where an item was used, and what became of it.
 pub async fn show(store: &Store, item: KnowledgeItem) -> Result<KnowledgeView, ReadError> {
     let of_item = Query::new()
         .equal("item", item.id.to_string())
         .order_by("at");
     let uses = records(store.list(of_item).await?);
-    Ok(KnowledgeView { item, uses })
+    let history = history(store, item.id).await?;
+    Ok(KnowledgeView {
+        item,
+        uses,
+        history,
+    })
+}
+
+async fn history(store: &Store, item: KnowledgeId) -> Result<Vec<LifeStep>, ReadError> {
+    let about = EventFilter {
+        subject: Some(Subject::knowledge(item)),
+        limit: Some(STEPS),
+        newest_first: true,
+        ..EventFilter::default()
+    };
+    let events = store.events(&about).await?;
+    let events = events.iter().rev();
+    // What this program does not know is no step that it could tell.
+    let known = events.filter_map(|stored| Event::try_from(&*stored.event).ok());
+    Ok(known.filter_map(|event| step(&event)).collect())
+}
+
+/// Returns the step that an event tells of; none for one about something else.
+fn step(event: &Event) -> Option<LifeStep> {
+    let (step, confidence, why) = match &event.payload {
+        Payload::KnowledgeRecorded(recorded) => {
+            let of = recorded.idea_slug.as_ref();
+            let why = of.map_or_else(String::new, |idea| format!("learned from `{idea}`"));
+            ("recorded", Some(recorded.confidence), why)
+        }
+        Payload::KnowledgeReinforced(weighed) => {
+            let is_less = weighed.to < weighed.from;
+            let step = if is_less { "weakened" } else { "reinforced" };
+            (step, Some(weighed.to), weighed.reason.clone())
+        }
+        Payload::KnowledgePromoted(promoted) => {
+            let (file, by) = (&promoted.file, &promoted.approved_by);
+            ("promoted", None, format!("put into `{file}`, as {by} said"))
+        }
+        Payload::KnowledgeDeprecated(gone) => {
+            let why = format!("{}, as {} said", gone.reason, gone.by);
+            ("deprecated", None, why)
+        }
+        _ => return None,
+    };
+    Some(LifeStep {
+        at: event.time,
+        step,
+        confidence,
+        why,
+    })
 }

@@ -51,8 +51,13 @@ fn human(shown: &KnowledgeView) -> String {
         counted(item.occurrences(), "execution")
     )
     .ok();
+    if let Some(action) = item.action {
+        writeln!(text, "action      {}", action.as_str()).ok();
+    }
+    let ideas: Vec<String> = item.ideas.iter().map(ToString::to_string).collect();
     let lists = [
         ("files", &item.globs),
+        ("ideas", &ideas),
         ("topics", &item.topics),
         ("evidence", &item.evidence),
     ];
@@ -70,6 +75,19 @@ fn human(shown: &KnowledgeView) -> String {
     .ok();
     if let Some(newer) = item.superseded_by {
         writeln!(text, "superseded  by {newer}").ok();
+    }
+    for step in &shown.history {
+        let confidence = step.confidence;
+        let confidence = confidence.map_or_else(String::new, |sure| format!(", {sure:.2}"));
+        let colon = if step.why.is_empty() { "" } else { ": " };
+        writeln!(
+            text,
+            "{:<11} {}{confidence}{colon}{}",
+            step.step,
+            time(step.at),
+            step.why
+        )
+        .ok();
     }
     for usage in &shown.uses {
         let effect = match (usage.held_out, usage.helped, usage.build) {
