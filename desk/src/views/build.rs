@@ -16,7 +16,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::trace::{RequirementView, Trace};
+use super::trace::{EvidenceView, RequirementView, Trace};
 use super::{AT_ONCE, PAGE, Span, pages, question, records};
 
 /// A build in the list.
@@ -57,6 +57,9 @@ pub struct BuildView {
     pub spending: Spending,
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
+    /// What the checks of the whole saw, the earliest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub whole: Vec<EvidenceView>,
     /// The files that it owns: no other build changes them until it is merged or abandoned.
     pub owns: Vec<RepoPath>,
     /// The outage that it stands still for.
@@ -229,7 +232,7 @@ pub async fn show(
         Box::pin(standing(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
     )?;
-    let requirements = trace.all();
+    let (requirements, whole) = (trace.all(), trace.of_whole());
     let mut tasks = trace.into_tasks();
     let asked = tasks.iter_mut().map(|task| &mut task.question);
     question::forget_closed(store, asked.chain([&mut build.question]).collect()).await?;
@@ -238,6 +241,7 @@ pub async fn show(
         timeline,
         spending,
         requirements,
+        whole,
         owns,
         outage: holding(&build, outage.as_ref()).cloned(),
         build,

@@ -167,6 +167,12 @@ impl Trace {
         ids.iter().map(|id| self.of_requirement(id)).collect()
     }
 
+    /// Lists what checks of the whole build saw, the earliest first.
+    pub fn of_whole(&self) -> Vec<EvidenceView> {
+        let whole = self.evidence.iter().filter(|seen| seen.task.is_none());
+        whole.map(EvidenceView::from).collect()
+    }
+
     /// Returns what is there for one requirement; none when nothing names it.
     pub fn requirement(&self, text: &str) -> Option<RequirementView> {
         let wanted = text.trim();
