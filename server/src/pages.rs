@@ -78,6 +78,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/builds/{id}/tasks/{task}/retry", post(task::retry))
         .route("/builds/{id}/tasks/{task}/tell", post(task::tell))
         .route("/running", get(running::show))
+        .route("/running/seen", post(running::acknowledge))
         .route("/health", get(running::health::show))
         .route("/halt", post(running::stop))
         .route("/halt/lift", post(running::lift))

@@ -7,6 +7,7 @@ use ropewalk_coordination::graph::{Cycle, WaitGraph};
 use ropewalk_coordination::waits::{self, Waits};
 pub use ropewalk_coordination::waits::{PlanWaits, QuestionWait};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, Slug};
 use ropewalk_store::{Query, ReadError, Record, Store};
@@ -98,16 +99,18 @@ pub fn party_in_words(party: &Party, ideas: &BTreeMap<BuildId, Slug>) -> String 
     }
 }
 
-/// Reads of which ideas the builds are that wait or are waited for.
+/// Reads of which ideas the builds are that wait, are waited for or hold one of `locks`.
 pub async fn ideas_of(
     store: &Store,
     waits: &[WaitRow],
+    locks: &[Lease],
 ) -> Result<BTreeMap<BuildId, Slug>, ReadError> {
     let parties = waits.iter().filter_map(|row| match row {
         WaitRow::Party(wait) => Some(std::iter::once(&wait.waiter).chain(&wait.holder)),
         WaitRow::Other(_) => None,
     });
-    let builds: BTreeSet<BuildId> = parties.flatten().map(build_of).collect();
+    let holders = locks.iter().map(|lock| lock.holder.build);
+    let builds: BTreeSet<BuildId> = parties.flatten().map(build_of).chain(holders).collect();
     let builds: Vec<BuildId> = builds.into_iter().collect();
     let mut ideas = BTreeMap::new();
     for part in builds.chunks(AT_ONCE) {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use ropewalk_desk::halt;
 use ropewalk_desk::views::dead_letter::{self, DeadLetterRow};
 use ropewalk_desk::views::wait::{self, PlanWaits, QuestionWait, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
+use ropewalk_desk::{alerts, halt};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::lease::Lease;
@@ -91,19 +91,30 @@ pub(super) async fn show(
         });
     }
     let (waits, planned) = wait::held(store).await?;
-    let ideas = wait::ideas_of(store, &waits).await?;
+    let locks = lock::list(store, false).await?;
+    let ideas = wait::ideas_of(store, &waits, &locks).await?;
     let waits: Vec<WaitView> = waits.into_iter().map(|row| waiting(row, &ideas)).collect();
     page(&RunningPage {
         alerts: alert::list(store, false).await?,
-        graph: picture::of(&waits),
+        graph: picture::of(&waits, &locks, &ideas),
         waits,
         planned,
-        locks: lock::list(store, false).await?,
+        locks,
         parts,
         letters: dead_letter::list(store, LETTERS).await?,
         may_stop: frame.refusal(Right::Stop),
         frame,
     })
+}
+
+/// Records that an alert was seen.
+pub(super) async fn acknowledge(
+    State(shared): State<ServerState>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    alerts::acknowledge(&shared.context(), fields.text("cause"), &person).await?;
+    Ok(go("/running"))
 }
 
 /// Stops everything.

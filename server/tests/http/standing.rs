@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::build::{BuildState, Predecessor};
-use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::lease::{Lease, Ownership};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -191,11 +191,16 @@ async fn who_waits_stands_right_of_what_it_waits_for() {
     assert!(!page.contains("<svg viewBox"), "nobody waits yet: {page}");
     house.services.store.commit(changes).await.unwrap();
     let page = browser.read("/running").await.text;
-    assert!(page.contains("aria-label=\"Who waits for whom\""), "{page}");
+    assert!(
+        page.contains("aria-label=\"Who waits for whom, and who holds what\""),
+        "{page}"
+    );
     let names = [
         "the quota of scripted",
         "T-001 of walks",
+        "src/walks.rs, locked",
         "T-002 of walks",
+        "src/walks.rs, owned",
         "T-003 of walks",
     ];
     let places = names.map(|name| place(&page, name));
@@ -205,9 +210,46 @@ async fn who_waits_stands_right_of_what_it_waits_for() {
     );
     let link = format!(
         "<a href=\"/builds/{build}/tasks/T-003\"><title>{}",
-        names[3]
+        names[5]
     );
     assert!(page.contains(&link), "{page}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let mut changes = ChangeSet::new();
+    for (path, task, state) in [
+        ("a.txt", "T-001", "granted"),
+        ("b.txt", "T-001", "granted"),
+        ("c.txt", "T-002", "released"),
+    ] {
+        let lease: Lease = serde_json::from_value(json!({
+            "path": path, "state": state, "token": 1, "renewals": 0, "ttl_ms": 60_000, "reason": "to count",
+            "granted_at": house.services.clock.now(), "holder": { "build": build, "task": task, "loop_name": "loop-1-1",
+            "attempt": house.services.ids.next(), "priority": 5 },
+        }))
+        .unwrap();
+        changes.insert(&lease);
+    }
+    house.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&house).await.read("/running").await.text;
+    let holder = place(&page, "T-001 of walks");
+    for file in ["a.txt, locked", "b.txt, locked"] {
+        assert!(place(&page, file) > holder, "{file}: {page}");
+    }
+    let row = format!(
+        "<td data-of=\"File\"><code>a.txt</code></td><td data-of=\"Held by\"><a href=\"/builds/{build}/tasks/T-001\">\
+         T-001</a></td><td data-of=\"Loop\">loop-1-1</td>"
+    );
+    assert!(page.contains(&row), "{page}");
+    assert!(!page.contains("c.txt"), "{page}");
+    let shown = house.read("/api/locks").await;
+    let held = shown["items"].as_array().unwrap().iter();
+    let held: Vec<&str> = held.map(|lock| lock["path"].as_str().unwrap()).collect();
+    assert_eq!(held, ["a.txt", "b.txt"]);
     house.stop().await;
 }
 

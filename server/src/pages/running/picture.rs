@@ -1,27 +1,83 @@
-//! Draws who waits for whom or for what: whoever waits stands right of what it waits for.
+//! Draws who waits for whom or for what, and who holds which files: whoever waits stands right of what it waits for, and a
+//! file right of whoever holds it.
 
 use std::collections::BTreeMap;
 
-use super::WaitView;
+use ropewalk_desk::views::wait::{self, WaitRow};
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::wait::{Party, Resource};
+use ropewalk_schemas::{BuildId, Slug};
+
+use super::{WaitView, of_party};
 use crate::pages::graph::{Graph, Node};
 
 /// The most waits that are drawn: the longest ones.
 const MOST: usize = 60;
+/// The most locked files that are drawn beside those that somebody waits for.
+const LOCKS: usize = 40;
 
-/// Draws the waits; nothing where nobody waits.
-pub(super) fn of(waits: &[WaitView]) -> Option<Graph> {
+/// Draws the waits, and the files that are locked; nothing where there are none.
+pub(super) fn of(
+    waits: &[WaitView],
+    locks: &[Lease],
+    ideas: &BTreeMap<BuildId, Slug>,
+) -> Option<Graph> {
     let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for lock in locks.iter().take(LOCKS) {
+        let (build, task) = (lock.holder.build, lock.holder.task.clone());
+        let holder = Party::Task { build, task };
+        let name = wait::party_in_words(&holder, ideas);
+        let holder = node(&mut nodes, &name, Some(&of_party(&holder))).id.clone();
+        let file = file(&mut nodes, (lock.path.as_str(), "locked"));
+        need(file, holder);
+    }
     for wait in waits.iter().take(MOST) {
         let (awaited, href) = wait.awaited();
-        let awaited = node(&mut nodes, awaited, href).id.clone();
+        let mut awaited = node(&mut nodes, awaited, href).id.clone();
+        if let Some(held) = held_file(wait) {
+            let file = file(&mut nodes, held);
+            need(file, awaited);
+            awaited = file.id.clone();
+        }
         let waiter = node(&mut nodes, &wait.waiter, wait.waiter_href.as_deref());
         waiter.tone = "waits";
         waiter.text = plain(&wait.resource);
-        if !waiter.needs.contains(&awaited) {
-            waiter.needs.push(awaited);
-        }
+        need(waiter, awaited);
     }
-    Graph::of("Who waits for whom", nodes.into_values().collect())
+    Graph::of(
+        "Who waits for whom, and who holds what",
+        nodes.into_values().collect(),
+    )
+}
+
+/// Returns the file that somebody holds who is waited for, and how it is held.
+fn held_file(wait: &WaitView) -> Option<(&str, &'static str)> {
+    let WaitRow::Party(party) = &wait.row else {
+        return None;
+    };
+    party.holder.as_ref()?;
+    match &party.resource {
+        Resource::Lease { path } => Some((path.as_str(), "locked")),
+        Resource::Ownership { path } => Some((path.as_str(), "owned")),
+        _ => None,
+    }
+}
+
+/// Returns the node of a file; one that is locked by a task and owned by a build is two.
+fn file<'a>(
+    nodes: &'a mut BTreeMap<String, Node>,
+    (path, how): (&str, &'static str),
+) -> &'a mut Node {
+    let file = node(nodes, &format!("{path}, {how}"), None);
+    file.tone = "calm";
+    how.clone_into(&mut file.text);
+    file
+}
+
+fn need(node: &mut Node, needed: String) {
+    if !node.needs.contains(&needed) {
+        node.needs.push(needed);
+    }
 }
 
 /// Returns the node of a name, made where there is none yet.
