@@ -133,6 +133,12 @@ async fn tables(
     ])
 }
 
+/// Says which part of the input came from the caches of providers.
+fn hit_rate(row: &UsageRow) -> String {
+    let rate = row.cache_hit_rate.map(|rate| rate * 100.0);
+    rate.map_or_else(String::new, |rate| format!("{rate:.0} %"))
+}
+
 /// Lists the limits that are set, with what is used of those that cover all.
 fn budgets(limits: &BudgetSettings, today: &Spending, whole: &Spending) -> Vec<Budget> {
     let tokens = |limit: u64| format!("{limit} tokens");
