@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{Slug, Subject, clip};
@@ -33,6 +34,14 @@ pub(super) struct Which {
     event_type: String,
     /// About this entity.
     subject: String,
+    /// Of this component.
+    source: String,
+    /// That one request set in motion.
+    correlation: String,
+    /// At this moment or later.
+    since: String,
+    /// Before this moment.
+    until: String,
     /// Before this position.
     before: Option<i64>,
 }
@@ -43,13 +52,61 @@ impl Which {
         let wanted = WantedEvents {
             event_type: filled(&self.event_type),
             subject: filled(&self.subject),
-            ..WantedEvents::default()
+            source: filled(&self.source),
+            correlation: filled(&self.correlation),
         };
         Ok(EventFilter {
             before_sequence: self.before,
+            from: moment("since", &self.since)?,
+            until: moment("until", &self.until)?,
             ..wanted.filter()?
         })
     }
+
+    /// Lists the fields of the form that are filled in, with their names.
+    fn fields(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("type", &self.event_type),
+            ("subject", &self.subject),
+            ("source", &self.source),
+            ("correlation", &self.correlation),
+            ("since", &self.since),
+            ("until", &self.until),
+        ];
+        let read = all.map(|(name, text)| (name, text.trim()));
+        read.into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
+    }
+
+    /// Returns the query of an address that wants the same.
+    fn query(&self) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.fields());
+        query.finish()
+    }
+
+    /// Returns whether more than type and entity is asked for.
+    fn is_narrow(&self) -> bool {
+        let plain = ["type", "subject"];
+        self.fields().iter().any(|(name, _)| !plain.contains(name))
+    }
+}
+
+/// Reads a moment in UTC, as a browser or a program writes it; a day is its beginning.
+fn moment(field: &str, text: &str) -> Result<Option<DateTime<Utc>>, Problem> {
+    let Some(text) = filled(text) else {
+        return Ok(None);
+    };
+    let plain = |form| NaiveDateTime::parse_from_str(text, form).ok();
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let local = plain("%Y-%m-%dT%H:%M")
+        .or_else(|| plain("%Y-%m-%dT%H:%M:%S"))
+        .or_else(|| day.and_then(|day| day.and_hms_opt(0, 0, 0)));
+    let read = local.map(|at| at.and_utc()).or_else(|| text.parse().ok());
+    let next = "write for example `2026-03-01T08:00`";
+    let refused = || Problem::usage((format!("`{field}` is no moment"), next));
+    read.map(Some).ok_or_else(refused)
 }
 
 /// Returns what stands in a field of a form, unless that is blank.

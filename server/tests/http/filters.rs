@@ -162,3 +162,60 @@ async fn a_filter_of_events_that_finds_nothing_says_what_may_be_meant_and_stays(
     assert!(page.text.contains(link), "{}", page.text);
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_found_by_who_told_them_what_set_them_in_motion_and_when() {
+    let house = House::new().await;
+    house.specified().await;
+    house.elsewhere("runs").await;
+    let browser = Browser::new(&house).await;
+    let all = house.read("/api/events").await;
+    let runs = &all["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(runs["subject"], "idea/runs");
+    let correlation = runs["correlationid"].as_str().unwrap();
+    let year = chrono::Datelike::year(&house.services.clock.now());
+    let (next, last) = (year + 1, year - 1);
+    let about = |text: &str| {
+        (
+            text.contains(">idea/walks</td>"),
+            text.contains(">idea/runs</td>"),
+        )
+    };
+    for (query, walks, has_runs) in [
+        ("source=elsewhere".to_owned(), false, true),
+        ("source=api".to_owned(), true, false),
+        (format!("correlation={correlation}"), false, true),
+        (
+            format!("since={last}-01-01T00:00&until={next}-01-01"),
+            true,
+            true,
+        ),
+        (format!("since={next}-01-01T00:00:00Z"), false, false),
+        (format!("until={last}-01-01"), false, false),
+    ] {
+        let page = browser.read(&format!("/events?{query}")).await.text;
+        assert_eq!(about(&page), (walks, has_runs), "{query}: {page}");
+        // The form stays as it was sent, and what is taken along is what is shown.
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            assert!(
+                page.contains(&format!("name=\"{name}\""))
+                    && page.contains(&format!("value=\"{value}\""))
+            );
+        }
+        let file = browser
+            .read(&format!("/events/download?{query}"))
+            .await
+            .text;
+        let told = |subject: &str| file.contains(&format!("\"{subject}\""));
+        assert_eq!(
+            (told("idea/walks"), told("idea/runs")),
+            (walks, has_runs),
+            "{query}"
+        );
+    }
+    let refused = browser.read("/events?since=yesterday").await;
+    assert_eq!(refused.status, 400);
+    let told = "<code>since</code> is no moment; write for example <code>2026-03-01T08:00</code>";
+    assert!(refused.text.contains(told), "{}", refused.text);
+    house.stop().await;
+}
