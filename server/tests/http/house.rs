@@ -20,7 +20,7 @@ use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::payload::IdeationMessage;
-use ropewalk_schemas::person::Right;
+use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
@@ -71,16 +71,17 @@ pub(crate) fn name(text: &str) -> UserSlug {
     UserSlug::parse(text).unwrap()
 }
 
-/// Returns ada and bob.
+/// Returns ada, who is asked about what is built, and bob, who is asked about how.
 pub(crate) fn people() -> People {
-    let record = |token: &str, rights: &[Right]| PersonRecord {
+    let record = |token: &str, rights: &[Right], role: Role| PersonRecord {
         token_sha256: Some(ContentHash::of(token.as_bytes())),
+        roles: [role].into(),
         rights: rights.iter().copied().collect(),
         ..PersonRecord::default()
     };
     let known: BTreeMap<UserSlug, PersonRecord> = [
-        (name("ada"), record(ADA, &Right::ALL)),
-        (name("bob"), record(BOB, &[])),
+        (name("ada"), record(ADA, &Right::ALL, Role::Product)),
+        (name("bob"), record(BOB, &[], Role::Technical)),
     ]
     .into();
     People::new(known, name("ada"))

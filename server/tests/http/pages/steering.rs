@@ -1,0 +1,228 @@
+//! What forms of pages do to builds and alerts, and what the inbox shows to whom.
+
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::attempt::Evidence;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::question::Question;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_store::{ChangeSet, Query};
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, HTML};
+use crate::house::{BOB, House, answered};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_is_paused_resumed_and_stopped_by_the_forms_of_its_page() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Ready).await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/builds/{build}");
+    let post = async |verb: &str, proof: Option<&str>| {
+        let fields = [("reason", "lunch")];
+        browser
+            .send(&format!("{path}/{verb}"), &fields, proof)
+            .await
+    };
+    let why = async || {
+        let page = browser.read(&path).await.text;
+        let (_, why) = page.split_once("<td data-of=\"Why\">").unwrap();
+        why.split("</td>").next().unwrap().trim().to_owned()
+    };
+    assert_eq!(post("stop", None).await.status, 403);
+    for (verb, is_pausing, told) in [
+        ("pause", false, ""),
+        (
+            "resume",
+            true,
+            "ready; waits, since the build is about to pause",
+        ),
+        ("stop", false, ""),
+    ] {
+        house
+            .change(build, |build| build.pause_requested = is_pausing)
+            .await;
+        assert_eq!(why().await, told, "{verb}");
+        let sent = post(verb, Some(&proof)).await;
+        assert_eq!(sent.status, 303, "{verb}: {}", sent.text);
+        let wanted = house.events(&format!("build.{verb}")).await;
+        assert_eq!(wanted.len(), 1, "{verb}");
+        let data = &wanted[0]["data"];
+        assert_eq!(data["reason"], json!("lunch"), "{verb}: {data}");
+    }
+    house
+        .change(build, |build| build.state = BuildState::Paused)
+        .await;
+    assert_eq!(why().await, "ready; waits, since the build is paused");
+    let asked = house
+        .ask("POST", &format!("{path}/stop"), BOB)
+        .header("Accept", HTML);
+    let asked = asked.header("Content-Type", "application/x-www-form-urlencoded");
+    let refused = answered(asked.body("reason=no")).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house
+        .change(build, |build| build.state = BuildState::Succeeded)
+        .await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/builds/{build}/land");
+    let onto = "5".repeat(40);
+    let moved = "6".repeat(40);
+    let post = async |onto: &str| {
+        let fields = [("how", "resolve"), ("onto", onto)];
+        browser.send(&path, &fields, Some(&proof)).await.status
+    };
+    let wishes = async || {
+        house
+            .services
+            .store
+            .list::<Wish>(Query::new())
+            .await
+            .unwrap()
+    };
+    assert_eq!(post(&moved).await, 409);
+    assert_eq!(wishes().await.len(), 0);
+    assert_eq!(post(&onto).await, 303);
+    let wished = wishes().await.remove(0).into_inner();
+    assert_eq!(
+        (wished.build, wished.what, wished.by.as_str()),
+        (build, BranchWish::Resolve, "ada")
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_says_how_it_grew_and_who_has_seen_it_first() {
+    let house = House::new().await;
+    let alert: Alert = serde_json::from_value(json!({
+        "cause": "stuck/T-1", "severity": "error", "message": "T-1 stands still", "escalations": 2,
+        "raised_at": house.services.clock.now(),
+    }))
+    .unwrap();
+    let mut changes = ChangeSet::new();
+    changes.insert(&alert);
+    house.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let page = browser.read("/running").await.text;
+    assert!(page.contains("grown worse 2 times"), "{page}");
+    assert!(
+        page.contains("name=\"cause\" value=\"stuck/T-1\""),
+        "{page}"
+    );
+    let seen = [("cause", "stuck/T-1")];
+    let sent = browser.send("/running/seen", &seen, Some(&proof)).await;
+    assert_eq!(sent.status, 303, "{}", sent.text);
+    let shown = house.read("/api/alerts").await;
+    assert_eq!(shown["items"][0]["acknowledged"]["by"], json!("ada"));
+    let page = browser.read("/running").await.text;
+    assert!(page.contains("Seen by ada <time"), "{page}");
+    assert!(!page.contains("I have seen it"), "{page}");
+    let again = browser.send("/running/seen", &seen, Some(&proof)).await;
+    assert_eq!(again.status, 409, "{}", again.text);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let browser = Browser::new(&house).await;
+    let path = format!("/builds/{build}");
+    let page = browser.read(&path).await.text;
+    assert!(!page.contains("The check of the whole"), "{page}");
+    let run = json!({
+        "name": "walked", "command": "cargo test", "exit_code": 101, "duration_ms": 1_500, "output": "",
+        "tests": { "passed": 7, "failed": 1, "ignored": 2 }, "flaky": [],
+    });
+    let seen = |task: Value, finding: &str| -> Evidence {
+        serde_json::from_value(json!({
+            "build": build, "task": task, "commit": "c".repeat(40), "tree": "t".repeat(40), "verdict": "failed",
+            "findings": [finding], "checks": [run], "not_run": ["painted"], "at": house.services.clock.now(),
+        }))
+        .unwrap()
+    };
+    let mut changes = ChangeSet::new();
+    changes
+        .insert(&seen(Value::Null, "`walks` is counted twice"))
+        .insert(&seen(json!("T-1"), "only of a task"));
+    house.services.store.commit(changes).await.unwrap();
+    let page = browser.read(&path).await.text;
+    for told in [
+        "The check of the whole",
+        "<span class=\"state bad\">failed</span> <code>cccccccc",
+        "<code>walks</code> is counted twice",
+        "<strong>walked</strong> <code>cargo test</code> exit 101, 1.5 s, 7 passed, 1 failed, 2 ignored",
+        "not run: painted",
+    ] {
+        assert!(page.contains(told), "no {told}: {page}");
+    }
+    assert!(!page.contains("only of a task"), "{page}");
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(shown["whole"].as_array().unwrap().len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
+    let house = House::new().await;
+    let ask = |kind: &str, trigger: &str, text: &str, context: &str| -> Question {
+        serde_json::from_value(json!({
+            "id": house.services.ids.next(), "kind": kind, "trigger": trigger, "agent": "build", "text": text,
+            "context": context, "choices": [{ "id": "yes", "label": "Yes", "recommended": false, "with_words": false }],
+            "free_text": false, "consequential": false, "about": { "kind": "nothing" }, "idea": null,
+            "state": "pending", "correlation_id": house.services.ids.next(), "asked_at": house.services.clock.now(),
+        }))
+        .unwrap()
+    };
+    let difference = "```diff\n-assert <b>old</b>\n+assert new\n```";
+    let mut changes = ChangeSet::new();
+    changes
+        .insert(&ask("confirming", "build_finished", "Is it finished?", ""))
+        .insert(&ask(
+            "blocking",
+            "protected_files",
+            "May this test change?",
+            difference,
+        ));
+    house.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    let bob = house.ask("GET", "/questions", BOB).header("Accept", HTML);
+    let (test, build) = ("May this test change?", "Is it finished?");
+    // What is for whoever looks stands first.
+    let pages = [
+        (
+            browser.read("/questions").await.text,
+            [(build, "for you"), (test, "for technical")],
+        ),
+        (
+            answered(bob).await.text,
+            [(test, "for you"), (build, "for product")],
+        ),
+    ];
+    for (page, expected) in pages {
+        let articles: Vec<&str> = page.split("<article").skip(1).collect();
+        assert_eq!(articles.len(), 2, "{page}");
+        for (article, (text, whose)) in articles.iter().zip(expected) {
+            assert!(article.contains(text), "{page}");
+            assert!(article.contains(&format!(">{whose}</span>")), "{article}");
+            let head = article.split('>').next().unwrap();
+            assert_eq!(head.contains("data-mine"), whose == "for you", "{head}");
+        }
+        let shown = page.split_once("<pre").unwrap().1;
+        let shown = shown.split("</pre>").next().unwrap();
+        for line in ["-assert &lt;b&gt;old&lt;/b&gt;", "+assert new"] {
+            assert!(shown.contains(line), "no {line}: {shown}");
+        }
+    }
+    house.stop().await;
+}
