@@ -1,18 +1,24 @@
 //! What the models of a build said and did, from the transcripts of its attempts; where one is missing, from the journal.
 
+mod telling;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ropewalk_schemas::AttemptId;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 
 use super::records;
+pub use telling::Telling;
+
+/// How much of the end of a transcript is looked through for what was said last.
+const LAST_BYTES: u64 = 64 * 1024;
 
 /// Says why a transcript cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -87,14 +93,90 @@ impl Transcripts {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(TranscriptError::File { path, source }),
         };
-        // A line that is still being written, or that a crash cut, is no passage.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let passages = text[..whole]
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
+        let (passages, whole) = parsed(&text);
         let until = from + u64::try_from(whole).unwrap_or_default();
-        Ok(Some((passages.collect(), until)))
+        Ok(Some((passages, until)))
     }
+}
+
+/// What one attempt said and did.
+#[derive(Debug)]
+pub struct AttemptTranscript {
+    /// Its steps, the oldest first.
+    pub passages: Vec<Passage>,
+    /// Whether there are earlier ones.
+    pub is_cut: bool,
+}
+
+/// Reads the last part of what an attempt said and did: about so many bytes.
+pub async fn of_attempt(
+    store: &Store,
+    state: &Path,
+    attempt: &Attempt,
+    most_bytes: u64,
+) -> Result<AttemptTranscript, TranscriptError> {
+    let path = state.join(Passage::file(attempt.id));
+    match read_last(&path, most_bytes) {
+        Ok((text, is_cut)) => Ok(AttemptTranscript {
+            passages: parsed(&text).0,
+            is_cut,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AttemptTranscript {
+            // One that runs may be about to begin its file.
+            passages: match attempt.ended_at {
+                Some(_) => told_again(store, attempt).await?,
+                None => Vec::new(),
+            },
+            is_cut: false,
+        }),
+        Err(source) => Err(TranscriptError::File { path, source }),
+    }
+}
+
+/// Tells in a line what each task of a build is at that is worked on now.
+pub async fn latest(
+    store: &Store,
+    state: &Path,
+    build: BuildId,
+) -> Result<BTreeMap<TaskId, String>, TranscriptError> {
+    let running = [
+        AttemptState::Working,
+        AttemptState::Validating,
+        AttemptState::Landing,
+    ];
+    let running = Query::new()
+        .equal("build", build.to_string())
+        .one_of("state", running.map(AttemptState::as_str));
+    let mut lines = BTreeMap::new();
+    for attempt in records(store.list::<Attempt>(running).await?) {
+        let last = of_attempt(store, state, &attempt, LAST_BYTES).await?;
+        let mut newest = last.passages.iter().rev();
+        if let Some(told) = newest.find_map(|passage| Telling::new(&passage.event)) {
+            lines.insert(attempt.task, told.line);
+        }
+    }
+    Ok(lines)
+}
+
+/// Returns the passages of whole lines, and how long those are: one that is still being written, or that a crash cut,
+/// is no passage.
+fn parsed(text: &str) -> (Vec<Passage>, usize) {
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..whole].lines();
+    let passages = lines.filter_map(|line| serde_json::from_str(line).ok());
+    (passages.collect(), whole)
+}
+
+/// Reads the end of a file from where a line begins, and says whether something stands before it.
+fn read_last(path: &Path, most_bytes: u64) -> io::Result<(String, bool)> {
+    let length = std::fs::metadata(path)?.len();
+    let from = length.saturating_sub(most_bytes);
+    let mut text = read_from(path, from)?;
+    if from > 0 {
+        let begin = text.find('\n').map_or(text.len(), |end| end + 1);
+        text.drain(..begin);
+    }
+    Ok((text, from > 0))
 }
 
 fn read_from(path: &Path, from: u64) -> io::Result<String> {
