@@ -300,6 +300,8 @@ pub struct Passage {
 }
 
 impl Passage {
+    /// What those who listen hear it as.
+    pub const LIVE: &str = "task.step";
     /// The most of it that is kept of an attempt.
     pub const MOST_BYTES: u64 = 16 * 1024 * 1024;
 

@@ -3,6 +3,7 @@
 //! A stream that breaks off goes on after the position that its reader saw last. Who reads too slowly is told to begin
 //! anew from there, so that nobody's pace costs memory.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,8 +15,13 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use ropewalk_bus::{LiveEvent, LiveEvents, TailError, TailEvents};
 use ropewalk_desk::views::event::TimelineEvent;
+use ropewalk_desk::views::transcript::Telling;
+use ropewalk_runtime::terminal;
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::job_event::{JobEvent, Passage};
 use ropewalk_store::{EventFilter, ReadError, Store, StoredEvent};
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -189,6 +195,34 @@ fn reload() -> Event {
 }
 
 fn live(event: &LiveEvent) -> Event {
-    let line = serde_json::to_string(event).unwrap_or_default();
+    let mut shown = event.clone();
+    if shown.event_type == Passage::LIVE {
+        tell(&mut shown.data);
+    }
+    show_letters(&mut shown.data);
+    let line = serde_json::to_string(&shown).unwrap_or_default();
     Event::default().event("live").data(line)
+}
+
+/// Adds to a step of a model what it is in a line, as every surface says it.
+fn tell(data: &mut Value) {
+    let event = JobEvent::deserialize(&*data);
+    let told = event.as_ref().ok().and_then(Telling::new);
+    if let Some(told) = told {
+        data["line"] = Value::String(told.line);
+    }
+}
+
+/// Shows in all texts what a page that takes them up as they come would hide or turn round.
+fn show_letters(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = terminal::visible(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show_letters),
+        Value::Object(fields) => fields.values_mut().for_each(show_letters),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

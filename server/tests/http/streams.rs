@@ -211,3 +211,34 @@ async fn who_reads_too_slowly_is_told_and_loses_nothing() {
     assert_eq!(seen, (1..=total).collect::<Vec<i64>>());
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_a_model_is_told_in_a_line_and_letters_that_lie_are_shown() {
+    let house = House::new().await;
+    let mut stream = Stream::open(&house, "/api/events", None).await;
+    let live = house.services.bus.live();
+    for (event_type, data) in [
+        ("ideation.delta", json!({ "text": "a\u{1b}[31m\n" })),
+        (
+            "task.step",
+            json!({ "kind": "tool_started", "item": "1", "name": "bash", "input": { "command": "echo \u{202e}b" } }),
+        ),
+    ] {
+        live.publish(LiveEvent {
+            event_type: event_type.to_owned(),
+            subject: Subject::parse("task/1").unwrap(),
+            data,
+        });
+    }
+    let came: Vec<Value> = stream
+        .take(2)
+        .await
+        .into_iter()
+        .map(|came| came.2)
+        .collect();
+    assert_eq!(came[0]["data"], json!({ "text": "a\u{241b}[31m\n" }));
+    let step = &came[1]["data"];
+    assert_eq!(step["input"], json!({ "command": "echo <U+202E>b" }));
+    assert_eq!(step["line"], "calls bash command=echo <U+202E>b");
+    house.stop().await;
+}

@@ -20,8 +20,6 @@ use ropewalk_schemas::{AttemptId, Subject, TaskId};
 use serde_json::Value;
 use tracing::warn;
 
-/// What those who listen hear a step as.
-const STEP: &str = "task.step";
 /// The most of one text that is shown.
 const TEXT_BYTES: usize = 16 * 1024;
 
@@ -79,7 +77,7 @@ impl Observer for AttemptObserver {
                 .add(&data);
         }
         self.live.publish(LiveEvent {
-            event_type: STEP.to_owned(),
+            event_type: Passage::LIVE.to_owned(),
             subject: self.subject.clone(),
             data,
         });
