@@ -75,6 +75,10 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/builds/{id}/difference", get(lines::difference))
         .route("/builds/{id}/comments", post(lines::on_build))
         .route("/builds/{id}/tasks/{task}", get(task::show))
+        .route(
+            "/builds/{id}/tasks/{task}/attempts/{attempt}",
+            get(task::transcript::show),
+        )
         .route("/builds/{id}/tasks/{task}/retry", post(task::retry))
         .route("/builds/{id}/tasks/{task}/tell", post(task::tell))
         .route("/running", get(running::show))

@@ -63,6 +63,7 @@
       if (isLeading && message.type.startsWith("question.")) tellQuestions();
     } else if (message.kind === KIND.live) {
       showWords(message.event);
+      document.dispatchEvent(new CustomEvent("ropewalk:live", { detail: message.event }));
     } else if (message.kind === KIND.behind) {
       refreshSoon();
     } else if (message.kind === KIND.here) {
@@ -109,6 +110,7 @@
     planned = 0;
     isStale = false;
     await htmx.ajax("GET", location.pathname + location.search, { target: "#page", select: "#page", swap: "outerMorph" });
+    document.dispatchEvent(new CustomEvent("ropewalk:fresh"));
     dress();
   }
   // Whoever has done with a field may let it go.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::problem::Problem;
 
 /// Every file, with what it is.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     (
         "ropewalk.css",
         "text/css; charset=utf-8",
@@ -32,6 +32,11 @@ const FILES: [(&str, &str, &str); 7] = [
         "files.js",
         "text/javascript; charset=utf-8",
         include_str!("../../static/files.js"),
+    ),
+    (
+        "watching.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../static/watching.js"),
     ),
     (
         "htmx.js",

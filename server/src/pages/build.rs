@@ -3,6 +3,8 @@
 pub(super) mod landing;
 mod timeline;
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -10,7 +12,7 @@ use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
 use ropewalk_desk::views::trace::EvidenceView;
-use ropewalk_desk::views::why;
+use ropewalk_desk::views::{transcript, why};
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
@@ -53,6 +55,22 @@ pub(super) struct Which {
     page: Option<u32>,
 }
 
+/// How a build is wanted to be shown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Look {
+    page: Option<u32>,
+    /// What the picture leaves out.
+    fold: Option<Fold>,
+}
+
+/// What a picture of tasks can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Fold {
+    Complete,
+}
+
 #[derive(Template)]
 #[template(path = "build.html")]
 struct BuildPage {
@@ -60,18 +78,26 @@ struct BuildPage {
     view: BuildView,
     why: Option<String>,
     graph: Option<Graph>,
+    fold: Option<Fold>,
     timeline: Option<Timeline>,
     complete: usize,
     quote: String,
     /// What it came to, beside what was quoted.
     against: Option<String>,
     may_stop: Option<String>,
+    /// What each task is at that is worked on.
+    now: BTreeMap<String, String>,
     /// How many tasks stand on the pages before this one.
     before: usize,
     pager: Pager,
 }
 
 impl BuildPage {
+    /// Says how many tasks the picture can do without.
+    fn foldable(&self) -> String {
+        counted(self.complete, "complete task")
+    }
+
     /// Lists the tasks of this page.
     fn listed(&self) -> &[Task] {
         let rest = self.view.tasks.get(self.before..).unwrap_or_default();
@@ -185,30 +211,27 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(shared): State<ServerState>,
     Path(id): Path<String>,
-    Parameters(wanted): Parameters<PageQuery>,
+    Parameters(look): Parameters<Look>,
     frame: Frame,
 ) -> Result<Response, Problem> {
     let found = found(&shared, &id).await?;
+    let wanted = PageQuery::at(look.page);
     let before = (wanted.number() as usize).saturating_mul(ROWS);
     let view = build::show(&shared.services.store, found, &shared.builds_with).await?;
-    let nodes = view.tasks.iter().map(|task| Node {
-        id: task.id.to_string(),
-        text: shown::comes_to(&task.block),
-        tone: shown::tone(task.state.as_str()),
-        href: format!("/builds/{id}/tasks/{}", task.id),
-        needs: task
-            .block
-            .depends_on
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
-    });
+    let drawn = view.tasks.iter();
+    let drawn = drawn.filter(|task| look.fold.is_none() || task.state != TaskState::Complete);
+    let nodes = drawn.map(|task| node(&id, task));
+    let folded = look.fold.map_or("", |Fold::Complete| "?fold=complete");
     let complete = view.tasks.iter();
+    let now = transcript::latest(&shared.services.store, &shared.state, view.build.id).await?;
+    let now = now.into_iter().map(|(task, line)| (task.to_string(), line));
     page(&BuildPage {
+        now: now.collect(),
         graph: Graph::of(TASKS, nodes.collect()),
         complete: complete
             .filter(|task| task.state == TaskState::Complete)
             .count(),
+        fold: look.fold,
         why: why::build(&view.build, view.outage.as_ref()),
         quote: Price::told(view.build.quote.as_ref()),
         against: view.against_quote(),
@@ -216,13 +239,25 @@ pub(super) async fn show(
         may_stop: frame.refusal(Right::Stop),
         before,
         pager: wanted.pager_of(
-            &format!("/builds/{id}"),
+            &format!("/builds/{id}{folded}"),
             u32::try_from(view.tasks.len().div_ceil(ROWS)).unwrap_or(u32::MAX),
             ["tasks before", "further tasks"],
         ),
         frame,
         view,
     })
+}
+
+/// Returns a task as it is drawn.
+fn node(build: &str, task: &Task) -> Node {
+    let needs = task.block.depends_on.iter();
+    Node {
+        id: task.id.to_string(),
+        text: shown::comes_to(&task.block),
+        tone: shown::tone(task.state.as_str()),
+        href: format!("/builds/{build}/tasks/{}", task.id),
+        needs: needs.map(ToString::to_string).collect(),
+    }
 }
 
 /// Lets running tasks end and begins no others.

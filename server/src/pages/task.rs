@@ -1,4 +1,7 @@
-//! A task of a build: what it is for, every attempt at it, and what the gate saw.
+//! A task of a build: what it is for, what its model says and does, every attempt at it, and what the gate saw.
+
+mod steps;
+pub(super) mod transcript;
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -20,6 +23,7 @@ use super::{build, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Asker;
+use transcript::LastSteps;
 
 #[derive(Template)]
 #[template(path = "task.html")]
@@ -28,6 +32,8 @@ struct TaskPage {
     build: Build,
     view: TaskView,
     why: String,
+    /// What was said and done last; nothing before the first attempt.
+    last: Option<LastSteps>,
 }
 
 impl TaskPage {
@@ -57,12 +63,11 @@ pub(super) async fn show(
     Path((id, task)): Path<(String, String)>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let build = build::found(&shared, &id).await?;
-    let name = TaskId::parse(&task).map_err(|_| unknown(&task))?;
-    let store = &shared.services.store;
-    let found = store.get::<Task>(&task_key(build.id, &name)).await?;
-    let found = found.ok_or_else(|| unknown(&task))?.into_inner();
-    let view = task::show(store, found).await?;
+    let (build, view) = loaded(&shared, &id, &task).await?;
+    let last = match view.made.last() {
+        Some(newest) => Some(transcript::last(&shared, newest).await?),
+        None => None,
+    };
     // What a provider that is away means for it stands on the page of its build.
     let why = why::task(&build, None, &view.task);
     page(&TaskPage {
@@ -70,7 +75,19 @@ pub(super) async fn show(
         build,
         view,
         why,
+        last,
     })
+}
+
+/// Loads a task with its build.
+async fn loaded(shared: &ServerState, id: &str, task: &str) -> Result<(Build, TaskView), Problem> {
+    let build = build::found(shared, id).await?;
+    let name = TaskId::parse(task).map_err(|_| unknown(task))?;
+    let store = &shared.services.store;
+    let found = store.get::<Task>(&task_key(build.id, &name)).await?;
+    let found = found.ok_or_else(|| unknown(task))?.into_inner();
+    let view = task::show(store, found).await?;
+    Ok((build, view))
 }
 
 /// Asks for another round of tries of a task.

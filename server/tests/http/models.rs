@@ -3,10 +3,12 @@
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{AttemptId, BuildId, CommitId};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
+use crate::browser::Browser;
 use crate::house::{ADA, House, answered};
 
 /// Records a call that a build made.
@@ -141,5 +143,62 @@ async fn the_transcript_of_a_build_is_read_page_by_page() {
     let nowhere = format!("/api/builds/{}/transcript", house.services.ids.next());
     assert_eq!(answered(house.ask("GET", &nowhere, ADA)).await.status, 404);
     assert_eq!(answered(house.bare("GET", &path)).await.status, 401);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_and_done_last_stands_on_the_page_of_its_task_and_all_of_it_on_its_own() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Ready).await;
+    let attempt = attempt(build, AttemptId(house.services.ids.next()));
+    let mut changes = ChangeSet::new();
+    changes.insert(&attempt);
+    house.services.store.commit(changes).await.unwrap();
+    let file = house.state().join(Passage::file(attempt.id));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let line = |event: Value| {
+        let mut passage =
+            json!({ "attempt": attempt.id, "task": "T-1", "at": "2026-03-01T08:00:01Z" });
+        let fields = passage.as_object_mut().unwrap();
+        fields.extend(event.as_object().unwrap().clone());
+        format!("{passage}\n")
+    };
+    let call = |number: u32| {
+        line(
+            json!({ "kind": "tool_started", "item": format!("call-{number}"), "name": "bash",
+            "input": { "command": format!("echo <b>{number}</b>") } }),
+        )
+    };
+    let calls: Vec<String> = (1..=50).map(call).collect();
+    let changed = json!({ "kind": "file_changed", "item": "call-50", "path": "a.txt", "difference": "@@ -1 +1 @@\n-old\n+<i>new" });
+    std::fs::write(&file, calls.concat() + &line(changed)).unwrap();
+    let browser = Browser::new(&house).await;
+    let path = format!("/builds/{build}/tasks/T-1");
+    let page = browser.read(&path).await.text;
+    let all = format!("{path}/attempts/{}", attempt.id);
+    for shown in [
+        "echo &#60;b&#62;50&#60;/b&#62;",
+        "changed a.txt",
+        "<span class=\"added\">+&#60;i&#62;new</span>",
+        &format!("href=\"{all}\""),
+        &format!("data-step=\"{}/call-50\"", attempt.id),
+    ] {
+        assert!(page.contains(shown), "no {shown}: {page}");
+    }
+    // The last forty of them.
+    assert!(page.contains("echo &#60;b&#62;11&#60;") && !page.contains("echo &#60;b&#62;10&#60;"));
+    let page = browser.read(&all).await.text;
+    assert!(page.contains("echo &#60;b&#62;1&#60;") && page.contains("changed a.txt"));
+    let page = browser.read(&format!("/builds/{build}")).await.text;
+    assert!(
+        !page.contains("data-now"),
+        "nobody is at a task that is ready: {page}"
+    );
+    house.task(build, "T-1", TaskState::Working).await;
+    let page = browser.read(&format!("/builds/{build}")).await.text;
+    assert!(page.contains(">changed a.txt</span>"), "{page}");
+    let nowhere = format!("{path}/attempts/{}", house.services.ids.next());
+    assert_eq!(browser.read(&nowhere).await.status, 404);
     house.stop().await;
 }

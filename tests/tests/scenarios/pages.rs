@@ -21,7 +21,10 @@ use crate::project::{LINES, PATIENCE, Project, TASKS, plan, rule};
 use crate::running::{RunningProgram, start, until_ready};
 
 /// Starts `up` there, waits until it takes requests, and returns it with the link that it shows.
-async fn serve(project: &Project, address: &str) -> anyhow::Result<(RunningProgram, String)> {
+pub(crate) async fn serve(
+    project: &Project,
+    address: &str,
+) -> anyhow::Result<(RunningProgram, String)> {
     let log = project.runner.log();
     // What an earlier one said leads nowhere.
     std::fs::write(&log, "")?;
@@ -52,12 +55,12 @@ async fn told(log: &Path, up: &mut RunningProgram, part: &str) -> anyhow::Result
 }
 
 /// A walk that a browser is led on.
-struct Walk {
+pub(crate) struct Walk {
     child: Child,
 }
 
 impl Walk {
-    fn begin(script: &str, arguments: &[&str]) -> anyhow::Result<Self> {
+    pub(crate) fn begin(script: &str, arguments: &[&str]) -> anyhow::Result<Self> {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/fixtures");
         let child = Command::new("node")
             .arg(fixtures.join(script))
@@ -89,7 +92,7 @@ impl Walk {
     }
 
     /// Waits for its end, which has to be a good one.
-    fn end(self) -> anyhow::Result<()> {
+    pub(crate) fn end(self) -> anyhow::Result<()> {
         let walked = self.child.wait_with_output()?;
         let told = String::from_utf8_lossy(&walked.stderr).into_owned();
         ensure!(walked.status.success(), "{told}");
@@ -138,7 +141,7 @@ async fn an_idea_is_talked_about_approved_built_and_merged_with_the_pages_alone(
 }
 
 /// Talks about an idea and lets its specification be written, and returns the id of that.
-fn specified(project: &Project) -> anyhow::Result<String> {
+pub(crate) fn specified(project: &Project) -> anyhow::Result<String> {
     let opening = "I want to build a habit tracking app";
     project.verb(&["idea", "new", opening, "--slug", "habits"], "")?;
     project
@@ -281,7 +284,7 @@ async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
 }
 
 /// Returns a project whose model answers by these rules before the others.
-fn answering(mut rules: Vec<Value>) -> anyhow::Result<Project> {
+pub(crate) fn answering(mut rules: Vec<Value>) -> anyhow::Result<Project> {
     let project = Project::new()?;
     let script = project.path().join("script.yaml");
     let others: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&script)?)?;
@@ -357,5 +360,5 @@ async fn a_rehearsal_can_be_watched_in_a_browser() -> anyhow::Result<()> {
 const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";
 
 /// What a browser, a terminal or a model could obey, and letters that hide what they say. `browser.cjs` has it too.
-const HOSTILE: &str = "<script>alert(1)</script> <img src=x onerror=alert(2)> ![p](http://evil.example/p.png) \
+pub(crate) const HOSTILE: &str = "<script>alert(1)</script> <img src=x onerror=alert(2)> ![p](http://evil.example/p.png) \
     [j](javascript:alert(3)) </document> \u{202e}\u{1b}[31m";

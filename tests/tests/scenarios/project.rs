@@ -87,7 +87,8 @@ fn artifact(kind: &str, more: &str) -> Value {
         "content": format!("What is known of the {kind}, told in a sentence that is long enough to be kept.{more}") })
 }
 
-fn chat(
+/// Returns what is answered to a message.
+pub(crate) fn chat(
     more: &str,
     message: u32,
     artifacts: &[&str],

@@ -1,0 +1,66 @@
+//! What moves in a browser while models speak and work.
+
+use anyhow::{Context, ensure};
+use ropewalk_schemas::idea::{Author, Message, Session};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::pages::{HOSTILE, Walk, answering, serve, specified};
+use crate::picture::{events_of, store};
+use crate::project::{chat, rule};
+
+#[tokio::test]
+async fn words_calls_and_differences_are_seen_while_a_task_is_worked_on() -> anyhow::Result<()> {
+    let turn = |turn: u32| json!({ "agent": "build", "task": "T-001", "turn": turn });
+    let write = json!({ "path": "parts/01.txt", "content": "part 1 is ready\n" });
+    let mut begins = rule(&turn(1), "write", &write);
+    begins["reply"]["text"] = json!(format!("I begin with part 1. {HOSTILE}"));
+    begins["reply"]["delay_ms"] = json!(5_000);
+    let slow = "for n in 1 2 3 4; do echo line $n; sleep 1; done";
+    let mut ends = rule(&turn(3), "finish", &json!({ "summary": "Wrote part 1." }));
+    ends["reply"]["delay_ms"] = json!(12_000);
+    let project = answering(vec![
+        begins,
+        rule(&turn(2), "bash", &json!({ "command": slow })),
+        ends,
+    ])?;
+    let spec = specified(&project)?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("live.cjs", &[&link, &spec])?.end()?;
+    drop(up);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> anyhow::Result<()> {
+    let looks = json!({ "agent": "ideation", "task": "message-2", "turn": 1 });
+    let mut looks = rule(&looks, "read", &json!({ "path": "README.md" }));
+    looks["reply"]["text"] = json!(format!("Let me look first. {HOSTILE}"));
+    let known = ["target-user", "problem", "solution-concept"];
+    let mut answers = chat("", 2, &known, 0, 0, 0.5);
+    answers["turn"] = json!(2);
+    answers["reply"]["delay_ms"] = json!(6_000);
+    let rules: Vec<Value> = vec![
+        looks,
+        answers,
+        chat("", 3, &["brief"], 0, 0, 0.8),
+        chat("", 4, &[], 0, 0, 0.8),
+    ];
+    let project = answering(rules)?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("conversation.cjs", &[&link])?.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    assert_eq!(store.count::<Session>(Query::new()).await?, 1);
+    let said = store.list::<Message>(Query::new().order_by("at")).await?;
+    let mut said = said.iter().filter(|one| one.author == Author::Person);
+    let last = said.next_back().context("nothing was said")?;
+    ensure!(last.text.contains("it keeps a backup"), "{last:?}");
+    let told = events_of(&store, "ideation.message").await?;
+    let ends: Vec<bool> = told
+        .iter()
+        .map(|event| event.event.data["ends"] == true)
+        .collect();
+    assert_eq!(ends, [false, false, true, false]);
+    Ok(())
+}
