@@ -51,6 +51,14 @@ impl Span {
     }
 }
 
+/// Returns whether each of these words stands in one of `texts`, whatever letters are capitals.
+fn bears(words: &str, texts: &[&str]) -> bool {
+    let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
+    let words = words.to_lowercase();
+    let mut words = words.split_whitespace();
+    words.all(|word| texts.iter().any(|text| text.contains(word)))
+}
+
 /// Returns how many pages so many entries have.
 fn pages(all: u64) -> u32 {
     u32::try_from(all.div_ceil(u64::from(PAGE))).unwrap_or(u32::MAX)

@@ -95,6 +95,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
             "/dead-letters/{position}/{subscriber}/discard",
             post(letter::discard),
         )
+        .route("/find", get(board::find::show))
         .route("/usage", get(usage::show))
         .route("/knowledge", get(knowledge::list))
         .route("/knowledge/{id}", get(knowledge::show))

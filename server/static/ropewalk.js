@@ -179,7 +179,11 @@
   function offerNotices() {
     const button = document.getElementById("notices");
     if (!button || !self.Notification) return;
-    const name = () => { button.textContent = isWanted() ? "Do not tell me of questions" : "Tell me of questions"; };
+    const name = () => {
+      button.disabled = Notification.permission === "denied";
+      button.textContent = button.disabled ? "This browser may not tell you of questions"
+        : isWanted() ? "Do not tell me of questions" : "Tell me of questions";
+    };
     button.addEventListener("click", async () => {
       if (isWanted()) localStorage.removeItem(WANTED);
       else if (await Notification.requestPermission() === "granted") localStorage.setItem(WANTED, "on");
@@ -237,6 +241,16 @@
     chosen.querySelector("a, button, textarea")?.focus({ preventScroll: true });
   }
 
+  /** Takes a choice of the chosen question by its number. What has consequences, or takes words, is only gone to. */
+  function pick(number) {
+    const question = chosen?.isConnected ? chosen : document.querySelector("[data-alone]");
+    const form = question?.querySelectorAll(".choices form")[number - 1];
+    const button = form?.querySelector("button");
+    if (!button || button.disabled) return;
+    const field = form.querySelector("textarea");
+    if (field || "consequential" in question.dataset) (field ?? button).focus(); else button.click();
+  }
+
   function links() {
     const seen = new Map();
     for (const link of document.querySelectorAll("a[href^='/']")) {
@@ -247,7 +261,7 @@
   }
 
   let everywhere = new Map();
-  async function openPalette() {
+  function openPalette() {
     const palette = document.getElementById("palette");
     if (!palette || palette.open) return;
     everywhere = links();
@@ -256,14 +270,23 @@
     wanted.value = "";
     list("");
     wanted.focus();
-    // The board knows every idea.
-    const answer = await fetch("/", { headers: { Accept: "text/html" } });
-    const board = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const link of board.querySelectorAll("main a[href^='/']")) {
-      const href = link.getAttribute("href");
-      if (!everywhere.has(href)) everywhere.set(href, link.textContent.trim());
-    }
-    list(wanted.value);
+  }
+
+  // What no page here shows is asked for, once whoever types stops for a moment.
+  let search = 0;
+  function searchSoon(words) {
+    clearTimeout(search);
+    if (!words.trim()) return;
+    search = setTimeout(async () => {
+      const answer = await fetch(`/find?${new URLSearchParams({ words })}`, { headers: { Accept: "text/html" } }).catch(() => null);
+      if (!answer?.ok) return;
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const link of found.querySelectorAll("main a[data-found]")) {
+        const href = link.getAttribute("href");
+        if (!everywhere.has(href)) everywhere.set(href, link.textContent.trim());
+      }
+      list(document.getElementById("wanted").value);
+    }, 200);
   }
 
   function list(wanted) {
@@ -314,10 +337,12 @@
     if (key.key === "?") { document.getElementById("keys")?.showModal(); return; }
     if (key.key === "j") { choose(1); return; }
     if (key.key === "k") { choose(-1); return; }
+    // A digit that leads to a field is not written there.
+    if (/^[1-9]$/.test(key.key)) { key.preventDefault(); pick(Number(key.key)); return; }
     const link = document.querySelector(`[data-key="${CSS.escape(key.key)}"]`);
     if (link) { key.preventDefault(); link.click(); }
   });
-  document.addEventListener("input", (input) => { if (input.target.id === "wanted") list(input.target.value); });
+  document.addEventListener("input", (input) => { if (input.target.id === "wanted") { list(input.target.value); searchSoon(input.target.value); } });
 
   addEventListener("pageshow", (shown) => { if (shown.persisted) location.reload(); });
 

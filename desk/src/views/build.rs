@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{EvidenceView, RequirementView, Trace};
-use super::{AT_ONCE, PAGE, Span, pages, question, records};
+use super::{AT_ONCE, PAGE, Span, bears, pages, question, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -115,6 +115,15 @@ pub struct BuildFilter {
     pub state: Option<BuildState>,
     /// Only those that were approved then.
     pub approved: Span,
+}
+
+/// Lists the newest builds of ideas whose name bears these words: at most so many.
+pub async fn find(store: &Store, words: &str, most: usize) -> Result<Vec<Build>, ReadError> {
+    let newest = Query::new().order_by("created_at").descending();
+    let mut builds = records(store.list::<Build>(newest).await?);
+    builds.retain(|build| bears(words, &[build.idea.as_str()]));
+    builds.truncate(most);
+    Ok(builds)
 }
 
 impl BuildFilter {

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::build;
-use super::{AT_ONCE, Span, records};
+use super::{AT_ONCE, Span, bears, records};
 use crate::ideas::standing;
 use crate::views::dead_letter::{self, DeadLetterRow};
 use abandonment::AbandonmentView;
@@ -92,12 +92,17 @@ pub struct IdeaFilter {
     pub state: Option<IdeaState>,
     /// Only those that began then.
     pub begun: Span,
+    /// Only those whose name or title bears these words.
+    pub words: Option<String>,
 }
 
 /// Lists ideas, the oldest first.
 pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, ReadError> {
     let oldest = filter.begun.within("created_at", Query::new());
-    let ideas: Vec<Idea> = records(store.list(oldest.order_by("created_at")).await?);
+    let mut ideas: Vec<Idea> = records(store.list(oldest.order_by("created_at")).await?);
+    if let Some(words) = &filter.words {
+        ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
+    }
     let builds = build::of_ideas(store, &ideas).await?;
     let mut rows = rows(store, ideas, &builds).await?;
     // How far it has come is told by its builds too, so that no column holds it.

@@ -107,6 +107,7 @@ pub(crate) async fn list(
             since: wanted("since", which.since.as_deref())?,
             until: wanted("until", which.until.as_deref())?,
         },
+        words: None,
     };
     let rows = idea::list(&shared.services.store, &filter).await?;
     let part = Part {

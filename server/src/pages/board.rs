@@ -1,5 +1,7 @@
 //! The board: every idea where it stands on its way, and what it waits for.
 
+pub(super) mod find;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;

@@ -180,3 +180,26 @@ async fn a_page_beyond_the_last_says_so_and_one_that_is_no_number_in_one_line() 
     );
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idea_and_its_build_are_found_by_words_of_their_names_wherever_they_stand() {
+    let house = House::new().await;
+    ideas(&house).await;
+    let built = house.built().await;
+    house
+        .change(built, |build| build.idea = "idea-007".parse().unwrap())
+        .await;
+    let browser = Browser::new(&house).await;
+    let found = browser.read("/find?words=007+IDEA").await.text;
+    for link in ["/ideas/idea-007".to_owned(), format!("/builds/{built}")] {
+        let link = format!("href=\"{link}\" data-found");
+        assert!(found.contains(&link), "no {link}: {found}");
+    }
+    assert!(!found.contains("idea-008"), "{found}");
+    let many = browser.read("/find?words=idea").await.text;
+    assert_eq!(many.matches("data-found").count(), 21, "{many}");
+    let none = browser.read("/find?words=walrus").await.text;
+    assert!(none.contains("No idea and no build is called so"), "{none}");
+    assert!(!browser.read("/find").await.text.contains("data-found"));
+    house.stop().await;
+}

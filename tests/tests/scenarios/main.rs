@@ -8,6 +8,7 @@ mod live;
 mod overnight;
 mod pages;
 mod picture;
+mod planted;
 mod postgres;
 mod project;
 mod rehearsal;

@@ -27,6 +27,7 @@ impl List {
         let filter = IdeaFilter {
             state: self.state,
             begun: self.begun.span(),
+            words: None,
         };
         let rows = idea::list(&desk.store, &filter).await?;
         app.output.list(
