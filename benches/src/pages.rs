@@ -34,17 +34,17 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(EVENTS).await?;
     filler.close().await?;
-    let (served, filled) = ServerFixture::open(directory.path()).await?;
+    let (served, keys) = ServerFixture::open(directory.path()).await?;
     let raw = times(&served, RAW).await?.millis(50)?;
     let mut figures = Vec::new();
-    for (path, name) in paths(filled) {
+    for (path, name) in paths(keys) {
         let times = times(&served, &path).await?;
         let figure = Figure::cost(format!("page of {name}, p50"), "ms", times.millis(50)?)
             .beside(raw, "a file of the same server")
             .p99(times.millis(99)?);
         figures.push(figure.goal(Goal::Value(5.0)));
     }
-    let drawn = draw(&served.link, &format!("/builds/{}", filled.build)).await?;
+    let drawn = draw(&served.link, &format!("/builds/{}", keys.build)).await?;
     let name = format!("a browser draws the graph of {TASKS} tasks, p50");
     figures.push(Figure::cost(name, "ms", drawn).goal(Goal::Value(300.0)));
     served.close().await?;

@@ -147,7 +147,7 @@ mod tests {
         }));
         let build = uuid::Uuid::from_u128(1).into();
         let mut task = Task::planned(build, 1, block.unwrap());
-        task.state = TaskState::Running;
+        task.state = TaskState::Working;
         task.guidance = vec!["faster".to_owned(); MOST_UNHEARD - 1];
         assert_eq!(tell(&task), Ok(()));
         task.guidance.push("slower".to_owned());

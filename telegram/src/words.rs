@@ -41,12 +41,12 @@ pub(crate) fn notice(text: &NoticeText) -> String {
 /// Says what the configuration says of a person, and where that is changed.
 pub(crate) fn settings(person: &Person, wants_summary: bool, rules: &Rules) -> String {
     let minutes = |time: Duration| counted(time.as_secs() / 60, "minute");
-    let roles: Vec<&str> = person.roles.iter().map(|role| role.as_str()).collect();
+    let asked: Vec<&str> = person.roles.iter().map(|role| role.as_str()).collect();
     let rights: Vec<&str> = person.rights.iter().map(|right| right.as_str()).collect();
-    let first = if roles.is_empty() {
+    let first = if asked.is_empty() {
         "You have no role: you are asked what concerns a role that nobody has.".to_owned()
     } else {
-        format!("You are asked first what is {}.", roles.join(", "))
+        format!("You are asked first what is {}.", asked.join(", "))
     };
     let summary = match rules.summary.map(String::from) {
         None => "Nobody gets a daily summary.".to_owned(),

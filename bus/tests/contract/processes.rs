@@ -74,14 +74,14 @@ async fn what_is_ephemeral_is_heard_by_another_process_as_it_was_told() -> Resul
     let home = SocketHome::new(state, None);
     LiveRelay::serve(&running.bus, &home, &running.supervisor)?;
     let mut heard = LiveRelay::listen(state).await.context("nobody tells")?;
-    let word = |text: &str| {
+    let spoken = |text: &str| {
         Ok::<_, anyhow::Error>(LiveEvent {
             event_type: "ideation.delta".to_owned(),
             subject: Subject::parse("idea/walks")?,
             data: json!({ "text": text, "lines": ["a\nb", "ü"] }),
         })
     };
-    let (first, second) = (word("one")?, word("two")?);
+    let (first, second) = (spoken("one")?, spoken("two")?);
     // Who has only just come is heard of a moment later, and what was told before is lost.
     let told = async {
         loop {

@@ -328,6 +328,7 @@ mod tests {
             owns: Vec::new(),
             outage: None,
             wish: None,
+            whole: Vec::new(),
         }
     }
 

@@ -171,8 +171,8 @@ async fn what_was_said_and_done_last_stands_on_the_page_of_its_task_and_all_of_i
         )
     };
     let calls: Vec<String> = (1..=50).map(call).collect();
-    let changed = json!({ "kind": "file_changed", "item": "call-50", "path": "a.txt", "difference": "@@ -1 +1 @@\n-old\n+<i>new" });
-    std::fs::write(&file, calls.concat() + &line(changed)).unwrap();
+    let edited = json!({ "kind": "file_changed", "item": "call-50", "path": "a.txt", "difference": "@@ -1 +1 @@\n-old\n+<i>new" });
+    std::fs::write(&file, calls.concat() + &line(edited)).unwrap();
     let browser = Browser::new(&house).await;
     let path = format!("/builds/{build}/tasks/T-1");
     let page = browser.read(&path).await.text;

@@ -120,7 +120,7 @@ impl House {
             clock,
             ids,
         };
-        let rules = Rules {
+        let telling = Rules {
             escalate,
             batch: Duration::ZERO,
             quiet: None,
@@ -138,14 +138,14 @@ impl House {
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
             people: everybody.collect(),
-            rules,
+            rules: telling,
             turn: Arc::new(|| Some(Box::new(()))),
         })?;
         let questions = QuestionService::new(Deadlines::default())?;
         let parts = Parts {
             client,
             people,
-            rules,
+            rules: telling,
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
             state: directory.to_owned(),

@@ -1,7 +1,8 @@
 //! Pages with much on them: more ideas than a page of the board has, a large build, questions, and whatever is wrong.
 
 use anyhow::Context;
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::build::Build;
@@ -22,6 +23,10 @@ const IDEAS: usize = 60;
 /// As many tasks as a large build has.
 const TASKS: usize = 500;
 
+fn now() -> DateTime<Utc> {
+    Clock::system().now()
+}
+
 /// Returns an id that nothing else has.
 fn id(number: usize) -> String {
     format!("0190f5fe-7c00-7000-8000-{number:012x}")
@@ -38,7 +43,7 @@ fn ideas(changes: &mut ChangeSet) -> anyhow::Result<()> {
         let days = TimeDelta::days(i64::try_from(number)? + 1);
         changes.insert(&row::<Idea>(json!({
             "slug": format!("bees-{number}"), "user": "pat", "title": format!("Bees of day {number} {HOSTILE}"),
-            "state": "captured", "session": id(number), "correlation_id": id(number), "created_at": Utc::now() - days,
+            "state": "captured", "session": id(number), "correlation_id": id(number), "created_at": now() - days,
         }))?);
     }
     Ok(())
@@ -50,7 +55,7 @@ fn large_build(changes: &mut ChangeSet) -> anyhow::Result<String> {
     changes.insert(&row::<Build>(json!({
         "id": build, "spec": id(1_001), "revision": 1, "hash": ContentHash::of(b"large"), "idea": "bees-59", "user": "pat",
         "state": "stopped", "pause_requested": false, "branch": "build/bees-59", "target": "main", "priority": 5,
-        "working_ms": 0, "correlation_id": id(1_002), "created_at": Utc::now(), "completed_at": Utc::now(),
+        "working_ms": 0, "correlation_id": id(1_002), "created_at": now(), "completed_at": now(),
     }))?);
     for number in 1..=TASKS {
         let needs = (number > 10).then(|| format!("T-{:03}", number - 10));
@@ -75,26 +80,26 @@ fn question(changes: &mut ChangeSet, number: usize, consequential: bool) -> anyh
         "id": asked, "kind": "blocking", "trigger": format!("drink_{number}"), "agent": "specification",
         "text": format!("What is drunk at table {number}? {HOSTILE}"), "context": "", "choices": [choice("tea"), choice("coffee")],
         "free_text": true, "consequential": consequential, "about": { "kind": "nothing" }, "state": "pending",
-        "correlation_id": id(3_000 + number), "asked_at": Utc::now(),
+        "correlation_id": id(3_000 + number), "asked_at": now(),
     }))?);
     Ok(asked)
 }
 
 /// Stores something wrong, somebody who waits, and a file that is locked.
 fn troubles(changes: &mut ChangeSet, build: &str) -> anyhow::Result<()> {
-    let now = Utc::now();
+    let at = now();
     changes.insert(&row::<Alert>(json!({
-        "cause": "planted", "severity": "critical", "message": format!("Something stands still. {HOSTILE}"), "raised_at": now,
+        "cause": "planted", "severity": "critical", "message": format!("Something stands still. {HOSTILE}"), "raised_at": at,
         "escalations": 0,
     }))?);
     changes.insert(&row::<Wait>(json!({
-        "waiter": { "kind": "task", "build": build, "task": "T-499" }, "since": now,
+        "waiter": { "kind": "task", "build": build, "task": "T-499" }, "since": at,
         "resource": { "kind": "lease", "path": "parts/500.txt" },
         "holder": { "kind": "task", "build": build, "task": "T-500" },
     }))?);
     changes.insert(&row::<Lease>(json!({
         "path": "parts/500.txt", "state": "granted", "token": 1_000, "renewals": 0, "ttl_ms": 86_400_000, "reason": "writes",
-        "granted_at": now, "holder": { "build": build, "task": "T-500", "attempt": id(1_003), "loop_name": "loop-9" },
+        "granted_at": at, "holder": { "build": build, "task": "T-500", "attempt": id(1_003), "loop_name": "loop-9" },
     }))?);
     Ok(())
 }

@@ -36,8 +36,7 @@ pub(super) fn of(
         let mut awaited = node(&mut nodes, awaited, href).id.clone();
         if let Some(held) = held_file(wait) {
             let file = file(&mut nodes, held);
-            need(file, awaited);
-            awaited = file.id.clone();
+            need(file, std::mem::replace(&mut awaited, file.id.clone()));
         }
         let waiter = node(&mut nodes, &wait.waiter, wait.waiter_href.as_deref());
         waiter.tone = "waits";

@@ -163,21 +163,21 @@ impl Step {
                     .extend(StepPart::new("answer", &told.more, extent));
                 self.has_ended = true;
             }
-            JobEvent::ToolSkipped { .. } => self.end("not run", told.line, extent),
+            JobEvent::ToolSkipped { .. } => self.end("not run", &told.line, extent),
             JobEvent::ResultTaken { .. } => {
                 self.outcome = Some(("taken", "good"));
                 self.has_ended = true;
             }
-            JobEvent::ResultRefused { .. } => self.end("not taken", told.line, extent),
+            JobEvent::ResultRefused { .. } => self.end("not taken", &told.line, extent),
             _ => self
                 .parts
                 .extend(StepPart::new(told.line, &told.more, extent)),
         }
     }
 
-    fn end(&mut self, outcome: &'static str, why: String, extent: Extent) {
+    fn end(&mut self, outcome: &'static str, why: &str, extent: Extent) {
         self.outcome = Some((outcome, "bad"));
-        self.parts.extend(StepPart::new("why", &why, extent));
+        self.parts.extend(StepPart::new("why", why, extent));
         self.has_ended = true;
     }
 

@@ -92,9 +92,9 @@ async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
     assert_eq!(post(&moved).await, 409);
     assert_eq!(wishes().await.len(), 0);
     assert_eq!(post(&onto).await, 303);
-    let wished = wishes().await.remove(0).into_inner();
+    let asked = wishes().await.remove(0).into_inner();
     assert_eq!(
-        (wished.build, wished.what, wished.by.as_str()),
+        (asked.build, asked.what, asked.by.as_str()),
         (build, BranchWish::Resolve, "ada")
     );
     house.stop().await;
