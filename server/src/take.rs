@@ -223,7 +223,7 @@ mod tests {
     fn what_breaks_off_is_told_of_the_body_or_of_the_field_that_it_breaks_off_in() {
         for (body, place) in [
             ("{", "the body cannot be understood"),
-            (r#"{"text""#, "`text` cannot be understood"),
+            (r#"{"text""#, "the body cannot be understood"),
             (r#"{"text":"#, "`text` cannot be understood"),
             (r#"{"text":1"#, "`text` cannot be understood"),
             (r#"{"text":"a","#, "the body cannot be understood"),

@@ -127,25 +127,22 @@ pub struct Trace {
 impl Trace {
     /// Loads the tasks of a build, and what it has to show.
     pub async fn load(store: &Store, build: &Build) -> Result<Self, ReadError> {
-        let of_build = Query::new()
-            .equal("build", build.id.to_string())
-            .order_by("number");
-        let tasks = records(store.list(of_build).await?);
+        let of_build = Query::new().equal("build", build.id.to_string());
         let key = revision_key(build.spec, build.revision);
-        let revision = store.get::<Revision>(&key).await?;
+        let (tasks, revision, evidence) = futures::try_join!(
+            store.list::<Task>(of_build.clone().order_by("number")),
+            store.get::<Revision>(&key),
+            store.list::<Evidence>(of_build.order_by("at")),
+        )?;
         let requirements = revision.map_or_else(Vec::new, |revision| {
             let document = revision.record.document;
             let mut all = document.requirements;
             all.extend(document.quality);
             all
         });
-        let of_build = Query::new()
-            .equal("build", build.id.to_string())
-            .order_by("at");
-        let evidence = store.list::<Evidence>(of_build).await?;
         Ok(Self {
             requirements,
-            tasks,
+            tasks: records(tasks),
             evidence: records(evidence),
         })
     }

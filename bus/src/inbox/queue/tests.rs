@@ -208,7 +208,7 @@ fn what_names_another_idea_is_left_until_all_are_attended_to() {
     queue.offer(about(4, "runs"));
     queue.offer(about(5, "walks"));
     let taken = |queue: &mut Queue| -> Vec<i64> { std::iter::from_fn(|| take(queue, 0)).collect() };
-    assert_eq!(taken(&mut queue), [2, 5, 3]);
+    assert_eq!(taken(&mut queue), [2, 3, 5]);
     queue.attend_to_all();
     queue.want(ReadScope::All);
     let mut all = open();

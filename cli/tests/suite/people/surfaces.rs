@@ -100,9 +100,13 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
     let (id, old) = (text(&spec["id"]), text(&spec["hash"]));
     let first = phone::hears(&ada.server, "Yes holds for revision 1 with the hash");
     // Nothing is built that nobody approved.
-    ada.say("/resume walks", "There is no build of walks");
+    ada.say("/resume walks", "is not approved");
     let (status, said) = ada.api(&format!("POST /api/builds/{id}/resume"), &json!({}));
-    assert!((400..500).contains(&status), "{status} {said}");
+    assert_eq!(status, 404, "{said}");
+    assert!(
+        said["message"].to_string().contains("not approved"),
+        "{said}"
+    );
 
     let revise = format!("POST /api/specifications/{id}/revise");
     let (status, said) = ada.api(&revise, &json!({ "text": "rests too" }));

@@ -225,7 +225,7 @@ mod tests {
             &passages(&[
                 json!({ "kind": "turn_started", "turn": 1 }),
                 json!({ "kind": "message_ended", "item": "message-1", "text": "I write.", "calls": ["write", "bash"], "usage": usage }),
-                json!({ "kind": "tool_started", "item": "a", "name": "write", "input": { "path": "a.txt", "content": "one\ntwo" } }),
+                json!({ "kind": "tool_started", "item": "a", "name": "write", "input": { "content": "one\ntwo", "path": "a.txt" } }),
                 json!({ "kind": "tool_started", "item": "b", "name": "bash", "input": { "command": "ls" } }),
                 json!({ "kind": "file_changed", "item": "a", "path": "a.txt", "difference": "@@ -0,0 +1 @@\n+one" }),
                 json!({ "kind": "tool_ended", "item": "a", "name": "write", "output": "Wrote it.", "is_error": false }),

@@ -3,6 +3,7 @@
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::idea::Session;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Price, Revision, Specification};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, ContentHash};
@@ -123,10 +124,16 @@ fn money(micro: Option<u64>) -> String {
 }
 
 /// Works out from the rows what the page of the specification has to tell.
-fn of_specification(spec: &Specification, price: &Price) -> Vec<String> {
+fn of_specification(spec: &Specification, price: &Price, calls: &[&ModelCall]) -> Vec<String> {
     let (low, high) = (money(price.micro_usd_low), money(price.micro_usd_high));
     let revision = spec.revision;
+    let (read, written) = used(calls);
     vec![
+        format!(
+            "used {} so far: {} call, {read} tokens in, {written} out",
+            dollars(calls),
+            calls.len()
+        ),
         format!("<span>revision {revision}</span>"),
         format!("what changed since revision {}", revision - 1),
         format!("A yes holds for revision {revision} with hash"),
@@ -197,8 +204,8 @@ async fn expected(house: &House, letter: &str, build: BuildId) -> Vec<Expectatio
     let deliveries = house.services.store.deliveries(&every).await.unwrap();
     let delivery = &deliveries[0];
     let (position, tries) = (delivery.key.sequence, delivery.attempts);
-    let calls = all::<ropewalk_schemas::model_call::ModelCall>(house).await;
-    let of_walks = |call: &&ropewalk_schemas::model_call::ModelCall| {
+    let calls = all::<ModelCall>(house).await;
+    let of_walks = |call: &&ModelCall| {
         call.idea
             .as_ref()
             .is_some_and(|idea| idea.as_str() == "walks")
@@ -219,7 +226,7 @@ async fn expected(house: &House, letter: &str, build: BuildId) -> Vec<Expectatio
         ("/ideas/walks".to_owned(), of_idea(&session[0], spec)),
         (
             format!("/specifications/{}", spec.id),
-            of_specification(spec, price),
+            of_specification(spec, price, &walks),
         ),
         (
             format!("/builds/{build}/tasks/T-001"),
