@@ -129,10 +129,11 @@ impl Trace {
     pub async fn load(store: &Store, build: &Build) -> Result<Self, ReadError> {
         let of_build = Query::new().equal("build", build.id.to_string());
         let key = revision_key(build.spec, build.revision);
+        // On the heap, since three queries at once are much for the stack of whoever asks.
         let (tasks, revision, evidence) = futures::try_join!(
-            store.list::<Task>(of_build.clone().order_by("number")),
-            store.get::<Revision>(&key),
-            store.list::<Evidence>(of_build.order_by("at")),
+            Box::pin(store.list::<Task>(of_build.clone().order_by("number"))),
+            Box::pin(store.get::<Revision>(&key)),
+            Box::pin(store.list::<Evidence>(of_build.order_by("at"))),
         )?;
         let requirements = revision.map_or_else(Vec::new, |revision| {
             let document = revision.record.document;
