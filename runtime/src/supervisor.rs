@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
+use crate::secrets;
 use crate::shutdown::Shutdown;
 
 /// Names a task that ended by a panic, and what it said.
@@ -211,13 +212,13 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns what a panic said.
+/// Returns what a panic said, without secrets: it goes into rows and answers.
 fn message(panic: &(dyn Any + Send)) -> String {
-    panic
+    let said = panic
         .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "panic without a message".to_owned())
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    secrets::strike(said.unwrap_or("panic without a message")).into_owned()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use ropewalk_bus::{LiveEvent, LiveEvents, TailError, TailEvents};
 use ropewalk_desk::views::event::TimelineEvent;
-use ropewalk_desk::views::transcript::Telling;
+use ropewalk_desk::views::transcript::StepWords;
 use ropewalk_runtime::terminal;
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::job_event::{JobEvent, Passage};
@@ -207,7 +207,7 @@ fn live(event: &LiveEvent) -> Event {
 /// Adds to a step of a model what it is in a line, as every surface says it.
 fn tell(data: &mut Value) {
     let event = JobEvent::deserialize(&*data);
-    let told = event.as_ref().ok().and_then(Telling::new);
+    let told = event.as_ref().ok().and_then(StepWords::new);
     if let Some(told) = told {
         data["line"] = Value::String(told.line);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use ropewalk_runtime::Backoff;
+use ropewalk_runtime::{Backoff, secrets};
 use ropewalk_schemas::Event;
 use ropewalk_schemas::advice::Words;
 use ropewalk_store::{ChangeSet, CommitError, CommitOutcome, DeliveryKey, Outcome};
@@ -272,16 +272,20 @@ fn after_failure(
     now: DateTime<Utc>,
     due: impl FnOnce(u32) -> DateTime<Utc>,
 ) -> Outcome {
+    // What a handler says of its failure is kept, and shown to whoever looks.
+    let struck = |words: String| secrets::strike(&words).into_owned();
     match failure {
         Failure::Postponed { after, reason } => Outcome::Postponed {
             due: later(now, after),
-            reason,
+            reason: struck(reason),
         },
         Failure::Transient(error) if failed_tries < tries => Outcome::Retry {
             due: due(failed_tries),
-            error,
+            error: struck(error),
         },
-        Failure::Transient(error) | Failure::Permanent(error) => Outcome::Dead { error },
+        Failure::Transient(error) | Failure::Permanent(error) => Outcome::Dead {
+            error: struck(error),
+        },
     }
 }
 

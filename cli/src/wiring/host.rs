@@ -238,9 +238,7 @@ async fn begin(
         supervisor: supervisor.clone(),
     };
     let place = right.place.as_ref();
-    let sharing = place
-        .map(|place| SharingOptions::new(processes::name(project.state(), Some(place.number))));
-    let taken = (sharing, only.clone());
+    let taken = (sharing(project, place), only.clone());
     let bus = transport::bus(project, environment, &store, bus_services, taken).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
@@ -287,6 +285,11 @@ async fn begin(
     }
     keep_house(project, &services, supervisor);
     Ok((services, right, (git, follower, telegram)))
+}
+
+/// Returns as whom this process takes deliveries, where others take them, too.
+fn sharing(project: &Project, place: Option<&Place>) -> Option<SharingOptions> {
+    place.map(|place| SharingOptions::new(processes::name(project.state(), Some(place.number))))
 }
 
 /// Makes the registry of the parts of this process.

@@ -1,6 +1,6 @@
 //! What the models of a build said and did, from the transcripts of its attempts; where one is missing, from the journal.
 
-mod telling;
+mod step_words;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 
 use super::records;
-pub use telling::Telling;
+pub use step_words::StepWords;
 
 /// How much of the end of a transcript is looked through for what was said last.
 const LAST_BYTES: u64 = 64 * 1024;
@@ -151,7 +151,7 @@ pub async fn latest(
     for attempt in records(store.list::<Attempt>(running).await?) {
         let last = of_attempt(store, state, &attempt, LAST_BYTES).await?;
         let mut newest = last.passages.iter().rev();
-        if let Some(told) = newest.find_map(|passage| Telling::new(&passage.event)) {
+        if let Some(told) = newest.find_map(|passage| StepWords::new(&passage.event)) {
             lines.insert(attempt.task, told.line);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ropewalk_desk::views::transcript::Telling;
+use ropewalk_desk::views::transcript::StepWords;
 use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub(super) fn steps(passages: &[Passage], extent: Extent) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for passage in passages {
-        let Some(told) = Telling::new(&passage.event) else {
+        let Some(told) = StepWords::new(&passage.event) else {
             continue;
         };
         let Some(item) = item(&passage.event) else {
@@ -117,7 +117,7 @@ fn item(event: &JobEvent) -> Option<&str> {
 }
 
 /// Returns the step of an event that belongs to nothing else.
-fn alone(event: &JobEvent, told: Telling<'_>, extent: Extent) -> Step {
+fn alone(event: &JobEvent, told: StepWords<'_>, extent: Extent) -> Step {
     Step {
         outcome: match event {
             JobEvent::Judged { passed: true, .. } => Some(("passed", "good")),
@@ -134,7 +134,7 @@ fn alone(event: &JobEvent, told: Telling<'_>, extent: Extent) -> Step {
 }
 
 impl Step {
-    fn take(&mut self, event: &JobEvent, told: Telling<'_>, extent: Extent) {
+    fn take(&mut self, event: &JobEvent, told: StepWords<'_>, extent: Extent) {
         match event {
             // After a crash, what was done again stands in the place of what was cut off.
             JobEvent::ToolStarted { input, .. } => {

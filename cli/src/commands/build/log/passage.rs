@@ -1,6 +1,6 @@
 //! Shows one step of a model as lines for people.
 
-use ropewalk_desk::views::transcript::Telling;
+use ropewalk_desk::views::transcript::StepWords;
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 
 /// How many lines of an output or a difference are shown.
@@ -12,7 +12,7 @@ const MARGIN: &str = "        ";
 
 /// Returns the lines for people; none for what only machines care for.
 pub(super) fn lines(passage: &Passage) -> Vec<String> {
-    let Some(Telling { line, more }) = Telling::new(&passage.event) else {
+    let Some(StepWords { line, more }) = StepWords::new(&passage.event) else {
         return Vec::new();
     };
     let most = match &passage.event {

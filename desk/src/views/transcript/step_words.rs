@@ -12,14 +12,14 @@ const WIDTH: usize = 160;
 
 /// A step in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling<'a> {
+pub struct StepWords<'a> {
     /// What it is, in a line.
     pub line: String,
     /// What there is to read of it: words, an output, a difference.
     pub more: Cow<'a, str>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> StepWords<'a> {
     fn line(line: impl Into<String>) -> Self {
         Self::of(line, "")
     }
