@@ -2,7 +2,8 @@
 
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::task::Task;
-use ropewalk_store::{Query, ReadError, Store};
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{Query, ReadError, Store, task_key};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,8 +21,17 @@ pub struct TaskView {
     pub evidence: Vec<Evidence>,
 }
 
-/// Loads what belongs to a task; a question about it that is open no more is none.
-pub async fn show(store: &Store, mut task: Task) -> Result<TaskView, ReadError> {
+/// Loads a task of a build with what belongs to it; none where the build has no such task. A question about it that is open
+/// no more is none.
+pub async fn show(
+    store: &Store,
+    build: BuildId,
+    name: &TaskId,
+) -> Result<Option<TaskView>, ReadError> {
+    let Some(found) = store.get::<Task>(&task_key(build, name)).await? else {
+        return Ok(None);
+    };
+    let mut task = found.into_inner();
     question::forget_closed(store, vec![&mut task.question]).await?;
     let of_task = || {
         Query::new()
@@ -31,9 +41,9 @@ pub async fn show(store: &Store, mut task: Task) -> Result<TaskView, ReadError> 
     let mut made: Vec<Attempt> = records(store.list(of_task().order_by("number")).await?);
     made.sort_by_key(|attempt| (attempt.number, attempt.round, attempt.started_at));
     let evidence = records(store.list(of_task().order_by("at")).await?);
-    Ok(TaskView {
+    Ok(Some(TaskView {
         task,
         made,
         evidence,
-    })
+    }))
 }

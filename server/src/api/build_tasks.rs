@@ -7,9 +7,7 @@ use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
 use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
-use ropewalk_store::task_key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,10 +77,9 @@ pub(crate) async fn show(
     Path((id, task)): Path<(String, String)>,
 ) -> Result<Json<TaskView>, Problem> {
     let build = found(&shared, &id).await?;
-    let (name, store) = (named(&id, &task)?, &shared.services.store);
-    let found = store.get::<Task>(&task_key(build.id, &name)).await?;
-    let found = found.ok_or_else(|| unknown(&id, &task))?;
-    Ok(Json(task::show(store, found.into_inner()).await?))
+    let name = named(&id, &task)?;
+    let view = task::show(&shared.services.store, build.id, &name).await?;
+    view.map(Json).ok_or_else(|| unknown(&id, &task))
 }
 
 /// Tries a task again; a build that has ended without it runs again.

@@ -13,9 +13,7 @@ use ropewalk_desk::views::why;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{TaskId, illegal};
-use ropewalk_store::task_key;
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
@@ -83,11 +81,8 @@ pub(super) async fn show(
 async fn loaded(shared: &ServerState, id: &str, task: &str) -> Result<(Build, TaskView), Problem> {
     let build = build::found(shared, id).await?;
     let name = TaskId::parse(task).map_err(|_| unknown(task))?;
-    let store = &shared.services.store;
-    let found = store.get::<Task>(&task_key(build.id, &name)).await?;
-    let found = found.ok_or_else(|| unknown(task))?.into_inner();
-    let view = task::show(store, found).await?;
-    Ok((build, view))
+    let view = task::show(&shared.services.store, build.id, &name).await?;
+    Ok((build, view.ok_or_else(|| unknown(task))?))
 }
 
 /// Asks for another round of tries of a task.
