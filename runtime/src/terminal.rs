@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// Returns `text` with every control character, every mark that reorders letters and every invisible one made visible;
 /// lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -44,6 +46,20 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// Shows them in every text of `value`, for whoever takes the texts up as they are.
+pub fn show_in(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show_in),
+        Value::Object(fields) => fields.values_mut().for_each(show_in),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Returns a line of a log as a terminal may have it: colours stay, since what was logged cannot hold any (the log

@@ -3,7 +3,6 @@
 //! A stream that breaks off goes on after the position that its reader saw last. Who reads too slowly is told to begin
 //! anew from there, so that nobody's pace costs memory.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -199,7 +198,8 @@ fn live(event: &LiveEvent) -> Event {
     if shown.event_type == Passage::LIVE {
         tell(&mut shown.data);
     }
-    show_letters(&mut shown.data);
+    // A page takes them up as they come, before any filter.
+    terminal::show_in(&mut shown.data);
     let line = serde_json::to_string(&shown).unwrap_or_default();
     Event::default().event("live").data(line)
 }
@@ -210,19 +210,5 @@ fn tell(data: &mut Value) {
     let told = event.as_ref().ok().and_then(StepWords::new);
     if let Some(told) = told {
         data["line"] = Value::String(told.line);
-    }
-}
-
-/// Shows in all texts what a page that takes them up as they come would hide or turn round.
-fn show_letters(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if let Cow::Owned(shown) = terminal::visible(text) {
-                *text = shown;
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(show_letters),
-        Value::Object(fields) => fields.values_mut().for_each(show_letters),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
