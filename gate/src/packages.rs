@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_config::settings::PackageManager;
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::repo_path::below;
 
 /// Where pip puts packages; whoever runs a command beside them names it in `PYTHONPATH`.
 const PYTHON_PACKAGES: &str = ".venv/packages";
@@ -140,13 +141,6 @@ pub fn installs(
         }
     }
     found
-}
-
-fn below(directory: &str, name: &str) -> String {
-    match directory {
-        "" => name.to_owned(),
-        directory => format!("{directory}/{name}"),
-    }
 }
 
 #[cfg(test)]

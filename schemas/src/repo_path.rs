@@ -97,6 +97,14 @@ impl RepoPath {
     }
 }
 
+/// Returns the path of `name` in a directory, as [`RepoPath::directories`] lists them.
+pub fn below(directory: &str, name: &str) -> String {
+    match directory {
+        "" => name.to_owned(),
+        directory => format!("{directory}/{name}"),
+    }
+}
+
 /// Composes the letters of `text`; thousands of paths are read for a page, and most hold nothing to compose.
 fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {

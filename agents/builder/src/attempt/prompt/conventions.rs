@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::clip;
+use ropewalk_schemas::repo_path::below;
 
 /// What such a file is called; of two beside each other the first counts.
 const NAMES: [&str; 2] = ["CLAUDE.md", "AGENTS.md"];
@@ -69,13 +70,6 @@ fn depth(directory: &str) -> usize {
     match directory {
         "" => 0,
         directory => directory.split('/').count(),
-    }
-}
-
-fn below(directory: &str, name: &str) -> String {
-    match directory {
-        "" => name.to_owned(),
-        directory => format!("{directory}/{name}"),
     }
 }
 

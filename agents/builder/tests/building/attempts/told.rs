@@ -60,6 +60,29 @@ async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
+    let rules = writes("T-1", "web/a.txt", "good\n", None);
+    let house = House::new(&rules).with_files(&[
+        ("web/AGENTS.md", "Write short lines.\n"),
+        ("docs/AGENTS.md", "Write long lines.\n"),
+    ]);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "web/a.txt",
+        "validation": { "command": "grep -q good web/a.txt", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.ended(spec).await;
+    let told = told(&house, "T-1");
+    holds(
+        &told,
+        &["Of `web/AGENTS.md`:\n\nWrite short lines.\n\nOf `CLAUDE.md`:"],
+    );
+    lacks(&told, &["Write long lines."]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_speaks_of_nothing_that_is_not_there() {
     let house = House::new(&writes("T-1", "a.txt", "good\n", None));
     let open = house.open().await;
@@ -116,10 +139,8 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
     let script = writes("T-1", "a.txt", "good\n", None)
         .replace("Done.", "Days lie in a.txt, one a line.")
         + &writes("T-2", "b.txt", "better\n", None);
-    let house = House::new(&script).with_files(&[(
-        "ropewalk.toml",
-        "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n",
-    )]);
+    let project_file = "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n";
+    let house = House::new(&script).with_files(&[("ropewalk.toml", project_file)]);
     let open = house.open().await;
     let requirement = |id: &str, text: &str, acceptance: &str| json!({ "id": id, "text": text, "acceptance": acceptance, "priority": "must", "source": "brief.md" });
     let text: Document = serde_json::from_value(json!({
