@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Evidence, Failure, FailureClass};
+use ropewalk_schemas::attempt::{Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
@@ -78,6 +78,12 @@ impl Fault {
             installable: seen.installable,
             evidence: Some(seen.evidence),
         }
+    }
+
+    /// Returns whether a check could not run, so that nothing is known of the work.
+    pub(crate) fn is_held(&self) -> bool {
+        let seen = self.evidence.as_ref();
+        seen.is_some_and(|seen| seen.verdict == Verdict::Held)
     }
 
     /// Puts what was found beside the gate before what it saw.

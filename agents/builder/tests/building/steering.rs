@@ -11,4 +11,5 @@ mod meanwhile;
 mod milestones;
 mod people;
 mod reopening;
+mod second_task;
 mod verdicts;

@@ -1,7 +1,7 @@
 //! Takes up what a person made by hand: a task that is tried again is shown to its gate as it stands on the branch, before a
 //! model is asked for anything.
 
-use ropewalk_schemas::attempt::{AttemptState, Verdict};
+use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::commit::LoggedCommit;
@@ -9,7 +9,7 @@ use ropewalk_workspace::commit::LoggedCommit;
 use crate::attempt::ending::Fault;
 use crate::attempt::report::Report;
 use crate::attempt::work::{Work, held_now};
-use crate::attempt::{Ending, PassedCandidate, Phase, advance, earlier, gating, land, start};
+use crate::attempt::{Ending, Phase, advance, check_and_land, earlier, start};
 use crate::context::retry_on_conflict;
 use crate::error::BuilderError;
 use crate::scheduler::adopt::adopted;
@@ -52,25 +52,21 @@ pub(in crate::attempt) async fn take_up(
     }
     let allowed = held_now(&work.locks).into_keys();
     let allowed: Vec<RepoPath> = allowed.chain(report.granted.clone()).collect();
-    let kept_out = &[];
-    let seen = gating::check(work, &made.commit, &made.parent, (&allowed, kept_out)).await?;
-    let Some(seen) = seen else {
-        let ended = "it was ended during the gate".to_owned();
-        return Ok(Some(Ending::Interrupted(ended)));
+    let ending = check_and_land(work, &made.commit, &made.parent, &allowed, report).await?;
+    let Ending::Failed(fault) = ending else {
+        return Ok(Some(ending));
     };
-    if seen.evidence.verdict == Verdict::Passed {
-        let passed = PassedCandidate { seen, allowed };
-        return land(work, passed, report).await.map(Some);
-    }
-    let fault = Fault::seen(seen);
     match made.branch {
-        // A person decides about it, and it goes to the gate again as it is.
-        _ if !fault.protected.is_empty() => Ok(Some(Ending::Failed(Box::new(fault)))),
-        Some(branch) => ask(work, branch, &fault).await.map(Some),
+        // It is in the head: a model goes on from there.
         None => {
             *report = Report::default();
             Ok(None)
         }
+        // A person decides, or a check is missing: it goes to the gate again as it is.
+        Some(_) if !fault.protected.is_empty() || fault.is_held() => {
+            Ok(Some(Ending::Failed(fault)))
+        }
+        Some(branch) => ask(work, branch, &fault).await.map(Some),
     }
 }
 

@@ -2,39 +2,15 @@
 
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
-use ropewalk_schemas::payload::TaskRetry;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{Payload, Subject, TaskId};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::second_task::{failed, house, retry};
 use crate::world::house::{House, OpenHouse, git, task, writes};
-
-fn plan(id: &str) -> Value {
-    json!({
-        "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
-        "validation": { "command": format!("grep -q good {id}.txt"), "expected": "exit 0" },
-    })
-}
-
-/// The second task fails at its first try, and passes at the next one.
-fn house() -> House {
-    let bad = writes("T-2", "T-2.txt", "bad\n", None).replace("  turn:", "  attempt: 1\n  turn:");
-    let rules = [
-        writes("T-1", "T-1.txt", "good\n", None),
-        bad,
-        writes("T-2", "T-2.txt", "good\n", None),
-    ];
-    House::new(&rules.concat()).with(|options| {
-        options.loops = 1;
-        options.tries.tries = 1;
-    })
-}
 
 /// Builds until the second task has failed, and a person says that they fix it.
 async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
-    let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
-    open.until(spec, |build, _| build.state == BuildState::Paused)
-        .await;
+    let spec = failed(open).await;
     open.answer("T-2", "I'll fix this manually").await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Failed)
@@ -42,30 +18,20 @@ async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
     (spec, build)
 }
 
-/// Commits a file on the branch of the build, and returns the commit.
-fn commit(open: &OpenHouse, file: &str, content: &str) -> String {
+/// Commits files on the branch of the build, and returns the commit.
+fn commit(open: &OpenHouse, files: &[(&str, &str)]) -> String {
     let aside = tempfile::tempdir().unwrap();
     let aside = aside.path().join("tree");
     let tree = aside.to_str().unwrap();
     open.git(&["worktree", "add", "-q", "--detach", tree, "build/habits"]);
-    std::fs::write(aside.join(file), content).unwrap();
+    for (file, content) in files {
+        std::fs::write(aside.join(file), content).unwrap();
+    }
     git(&aside, &["add", "."]);
     git(&aside, &["commit", "-q", "-m", "Fix it myself"]);
     let theirs = git(&aside, &["rev-parse", "HEAD"]);
     open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
     theirs
-}
-
-async fn retry(open: &OpenHouse, build: &Build) {
-    let task = TaskId::parse("T-2").unwrap();
-    let wish = TaskRetry {
-        build_id: build.id,
-        task_id: task.clone(),
-        requested_by: "ada".to_owned(),
-        guidance: None,
-    };
-    open.emit(Subject::task(build.id, &task), Payload::TaskRetry(wish))
-        .await;
 }
 
 async fn succeeded(open: &OpenHouse, spec: SpecId) -> (Build, Vec<Task>) {
@@ -84,9 +50,9 @@ async fn a_fix_by_hand_lands_without_a_model_once_its_task_is_tried_again() {
     let house = house();
     let open = house.open().await;
     let (spec, build) = left_to_a_person(&open).await;
-    let theirs = commit(&open, "T-2.txt", "good\n");
+    let theirs = commit(&open, &[("T-2.txt", "good\n")]);
     let calls = house.calls();
-    retry(&open, &build).await;
+    retry(&open, &build, None).await;
     let (build, tasks) = succeeded(&open, spec).await;
     assert_eq!(house.calls(), calls, "no model was asked");
     assert_eq!(
@@ -108,9 +74,9 @@ async fn a_fix_by_hand_that_does_not_pass_is_asked_about_and_built_on() {
     let house = house();
     let open = house.open().await;
     let (spec, build) = left_to_a_person(&open).await;
-    let theirs = commit(&open, "T-2.txt", "still bad\n");
+    let theirs = commit(&open, &[("T-2.txt", "still bad\n")]);
     let calls = house.calls();
-    retry(&open, &build).await;
+    retry(&open, &build, None).await;
     let (paused, tasks) = open
         .until(spec, |build, tasks| {
             let told = task(tasks, "T-2").reason.is_some();
@@ -134,7 +100,7 @@ async fn a_fix_that_the_build_went_on_upon_already_needs_no_model_either() {
     let house = house();
     let open = house.open().await;
     let (spec, build) = left_to_a_person(&open).await;
-    let theirs = commit(&open, "T-2.txt", "good\n");
+    let theirs = commit(&open, &[("T-2.txt", "good\n")]);
     // What another landing finds on the branch, and what a person says of it.
     open.change_build(build.id, |build| {
         build.head = Some(theirs.parse().unwrap());
@@ -142,12 +108,50 @@ async fn a_fix_that_the_build_went_on_upon_already_needs_no_model_either() {
     })
     .await;
     let calls = house.calls();
-    retry(&open, &build).await;
+    retry(&open, &build, None).await;
     let (_, tasks) = succeeded(&open, spec).await;
     assert_eq!(house.calls(), calls, "no model was asked");
     assert_eq!(
         task(&tasks, "T-2").commit.as_ref().unwrap().as_str(),
         theirs
     );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
+    let rules = writes("T-2", "T-2.txt", "fine\n", None);
+    let house = House::new(&rules)
+        .with(|options| options.tries.tries = 1)
+        .with_files(&[("check.sh", "grep -q good T-2.txt\n")]);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-2", "phase": "api", "action": "CREATE", "file": "T-2.txt",
+        "validation": { "command": "sh check.sh", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-2", "I'll fix this manually").await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Failed)
+        .await;
+    let check = ("check.sh", "grep -q fine T-2.txt\n");
+    let theirs = commit(&open, &[("T-2.txt", "fine\n"), check]);
+    let calls = house.calls();
+    retry(&open, &build, None).await;
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-2").state == TaskState::Waiting && task(tasks, "T-2").question.is_some()
+    })
+    .await;
+    let asked = open.questions("protected_files").await;
+    assert!(asked[0].text.contains("+grep -q fine"), "{}", asked[0].text);
+    open.answer("T-2", "allow").await;
+    let (_, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    let landed = task(&tasks, "T-2").commit.as_ref();
+    assert_eq!(landed.map(ToString::to_string), Some(theirs));
+    assert_eq!(house.calls(), calls, "no model was asked");
     open.close().await;
 }

@@ -2,41 +2,18 @@
 
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::payload::{BuildMerged, TaskRetry};
+use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::TaskState;
-use ropewalk_schemas::{Payload, Subject, TaskId};
+use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{DeliveryFilter, DeliveryState};
-use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes};
-
-fn plan(id: &str) -> Value {
-    json!({
-        "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
-        "validation": { "command": format!("grep -q good {id}.txt"), "expected": "exit 0" },
-    })
-}
-
-/// The second task fails at its first try, and passes at the next one.
-fn house() -> House {
-    let bad = writes("T-2", "T-2.txt", "bad\n", None).replace("  turn:", "  attempt: 1\n  turn:");
-    let rules = [
-        writes("T-1", "T-1.txt", "good\n", None),
-        bad,
-        writes("T-2", "T-2.txt", "good\n", None),
-    ];
-    House::new(&rules.concat()).with(|options| {
-        options.loops = 1;
-        options.tries.tries = 1;
-    })
-}
+use super::second_task::{failed, house, retry};
+use crate::world::house::{OpenHouse, task};
 
 /// Builds both tasks and leaves the second one out.
 async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
-    let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
-    open.until(spec, |build, _| build.state == BuildState::Paused)
-        .await;
+    let spec = failed(open).await;
     open.answer("T-2", "Skip this task").await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -45,24 +22,12 @@ async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
     (spec, build)
 }
 
-async fn retry(open: &OpenHouse, build: &Build) {
-    let task = TaskId::parse("T-2").unwrap();
-    let wish = TaskRetry {
-        build_id: build.id,
-        task_id: task.clone(),
-        requested_by: "ada".to_owned(),
-        guidance: Some("write good".to_owned()),
-    };
-    open.emit(Subject::task(build.id, &task), Payload::TaskRetry(wish))
-        .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_skipped_task_of_a_succeeded_build_is_tried_again() {
     let house = house();
     let open = house.open().await;
     let (spec, build) = succeeded_without(&open).await;
-    retry(&open, &build).await;
+    retry(&open, &build, Some("write good")).await;
     let (build, tasks) = open
         .until(spec, |build, tasks| {
             build.state == BuildState::Succeeded && task(tasks, "T-2").state == TaskState::Complete
@@ -96,7 +61,7 @@ async fn a_skipped_task_of_a_landed_build_is_refused_in_words() {
     open.emit(Subject::build(build.id), Payload::BuildMerged(merged))
         .await;
     open.settled().await;
-    retry(&open, &build).await;
+    retry(&open, &build, Some("write good")).await;
     open.settled().await;
     let filter = DeliveryFilter {
         states: vec![DeliveryState::Dead],
