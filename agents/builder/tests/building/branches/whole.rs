@@ -9,10 +9,10 @@ use ropewalk_schemas::task::WaitReason;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::json;
 
-use crate::plans::two_builds::{land, update};
+use crate::plans::two_builds::{create, land, update};
 use crate::world::house::{House, request, writes};
 use crate::world::meeting::MeetingGate;
-use crate::world::script::{append, steps};
+use crate::world::script::{Step, append, steps};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_checks_of_one_build_leave_each_others_products_alone() {
@@ -66,6 +66,43 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
     assert_eq!(first.unwrap().way, Way::Merge);
     assert_eq!(second.unwrap().way, Way::Merge);
     open.close().await;
+}
+
+/// Makes the rules of a task that leaves something beside what it builds, and tells what it found there.
+fn leaves(task: &str, file: &str) -> String {
+    let look = format!("mkdir -p $CARGO_TARGET_DIR && ls $CARGO_TARGET_DIR > {file}");
+    let leave = format!("touch $CARGO_TARGET_DIR/of-{task}; echo {task} >> {file}");
+    steps(task, &[Step::Shell(look), Step::Shell(leave)])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_build_finds_what_the_commands_of_another_one_left() {
+    let rules = [
+        leaves("A", "a.txt"),
+        leaves("B", "b.txt"),
+        leaves("C", "c.txt"),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let first = json!([create("A", "a.txt"), create("B", "b.txt")]);
+    let spec = open.approve(first).await;
+    let (first, _) = open.ended(spec).await;
+    assert_eq!(first.state, BuildState::Succeeded, "{:?}", first.reason);
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "of-A\nB");
+    let spec = open.approve(json!([create("C", "c.txt")])).await;
+    let (second, _) = open.ended(spec).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    let shown = open.git(&["show", &format!("{}:c.txt", second.branch)]);
+    assert_eq!(shown, "C", "nothing was there");
+    open.close().await;
+    // What was built for a build that has ended is gone once another one is worked on.
+    let loops = std::fs::read_dir(house.state().join("work")).unwrap();
+    let built = loops.flat_map(|entry| {
+        let place = entry.unwrap().path().join("target");
+        std::fs::read_dir(place).into_iter().flatten()
+    });
+    let built = built.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(built.collect::<Vec<_>>(), [second.id.to_string()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

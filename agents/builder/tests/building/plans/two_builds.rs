@@ -24,7 +24,7 @@ pub(crate) fn update(id: &str, file: &str) -> Value {
     })
 }
 
-fn create(id: &str, file: &str) -> Value {
+pub(crate) fn create(id: &str, file: &str) -> Value {
     let mut plan = update(id, file);
     plan["action"] = json!("CREATE");
     plan
