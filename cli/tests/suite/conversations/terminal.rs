@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::approvals::{specified, text};
 use crate::world::World;
 
 const OPENING: &str = "I walk every day and always forget where I have been, so I want a program that keeps a list of my walks.";
@@ -117,6 +118,22 @@ fn a_pasted_block_is_one_message_and_marked_words_are_bold() {
         said(&world, "person"),
         [OPENING, "one\ntwo\n\nfour", "five\nsix"]
     );
+}
+
+#[test]
+fn who_approves_at_a_terminal_reads_what_that_lets_run() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let tasks = spec["content"]["tasks"].as_array().unwrap();
+    let command = text(&tasks[0]["validation"]["command"]);
+    let line = format!("spec approve {}", text(&spec["id"]));
+    let mut terminal = Terminal::run(&world, &line, &[]);
+    let shown = terminal.shows("Approve exactly this revision", 1);
+    assert!(shown.contains("What a yes lets run"), "{shown}");
+    assert!(shown.contains(command), "{command}: {shown}");
+    terminal.types("n\r");
+    assert_eq!(terminal.ends(), Some(2));
+    assert!(world.json("build list").as_array().unwrap().is_empty());
 }
 
 #[test]
