@@ -199,7 +199,7 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
         "2026-03-01: $1.50, 1237 tokens in 1 call",
         "2026-03-03: $0.25, 80 tokens in 1 call",
         "<td data-of=\"Tokens in\">1311</td><td data-of=\"From cache\">0</td><td data-of=\"Tokens out\">6</td>\
-         <td data-of=\"Cost\">$1.75</td><td data-of=\"Cached\">0 %</td>",
+         <td data-of=\"Cost\">$1.75</td><td data-of=\"Cache hits\">0 %</td>",
         "p/m",
     ] {
         assert!(page.text.contains(told), "no {told}: {}", page.text);
