@@ -1,34 +1,61 @@
 //! What moves in a browser while models speak and work.
 
-use anyhow::{Context, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
 use ropewalk_schemas::idea::{Author, Message, Session};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::pages::{HOSTILE, Walk, answering, serve, specified};
 use crate::picture::{events_of, store};
-use crate::project::{chat, rule};
+use crate::project::{PATIENCE, Project, chat, rule};
 
 #[tokio::test]
 async fn words_calls_and_differences_are_seen_while_a_task_is_worked_on() -> anyhow::Result<()> {
     let turn = |turn: u32| json!({ "agent": "build", "task": "T-001", "turn": turn });
+    let waits =
+        format!("touch {WAITING}; until rm {GO} 2>/dev/null; do sleep 0.1; done; rm {WAITING}");
     let write = json!({ "path": "parts/01.txt", "content": "part 1 is ready\n" });
-    let mut begins = rule(&turn(1), "write", &write);
+    let mut begins = rule(&turn(2), "write", &write);
     begins["reply"]["text"] = json!(format!("I begin with part 1. {HOSTILE}"));
-    begins["reply"]["delay_ms"] = json!(5_000);
-    let slow = "for n in 1 2 3 4; do echo line $n; sleep 1; done";
-    let mut ends = rule(&turn(3), "finish", &json!({ "summary": "Wrote part 1." }));
-    ends["reply"]["delay_ms"] = json!(12_000);
+    let speaks = format!("echo line 1; echo line 2; {waits}; echo line 3; echo line 4");
     let project = answering(vec![
+        rule(&turn(1), "bash", &json!({ "command": waits })),
         begins,
-        rule(&turn(2), "bash", &json!({ "command": slow })),
-        ends,
+        rule(&turn(3), "bash", &json!({ "command": speaks })),
+        rule(&turn(4), "finish", &json!({ "summary": "Wrote part 1." })),
     ])?;
     let spec = specified(&project)?;
     let (up, link) = serve(&project, "127.0.0.1:0").await?;
-    Walk::begin("live.cjs", &[&link, &spec])?.end()?;
+    let mut walk = Walk::begin("live.cjs", &[&link, &spec])?;
+    for _ in 0..2 {
+        walk.asks("go on")?;
+        go_on(&project).await?;
+        walk.answer("it goes on")?;
+    }
+    walk.end()?;
     drop(up);
     Ok(())
+}
+
+/// A file that a command makes in its tree where it waits, and the one that it waits for.
+const WAITING: &str = "waiting";
+const GO: &str = "go";
+
+/// Lets the command go on that waits in some slot.
+async fn go_on(project: &Project) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        for slot in std::fs::read_dir(project.path().join("state/slots"))? {
+            let tree = slot?.path().join("tree");
+            if tree.join(WAITING).is_file() {
+                return Ok(std::fs::write(tree.join(GO), "")?);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bail!("no command waits")
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ impl Walk {
     }
 
     /// Waits until the walk asks for something, which has to be `wanted`.
-    fn asks(&mut self, wanted: &str) -> anyhow::Result<()> {
+    pub(crate) fn asks(&mut self, wanted: &str) -> anyhow::Result<()> {
         let output = self.child.stdout.as_mut().context("no output")?;
         let mut line = String::new();
         BufReader::with_capacity(1, output).read_line(&mut line)?;
@@ -86,7 +86,7 @@ impl Walk {
         Ok(())
     }
 
-    fn answer(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn answer(&mut self, text: &str) -> anyhow::Result<()> {
         let input = self.child.stdin.as_mut().context("no input")?;
         Ok(writeln!(input, "{text}")?)
     }
