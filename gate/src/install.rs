@@ -51,11 +51,11 @@ pub async fn found_at(
     // What the commit holds is asked, and not the checkout: a link there could lead anywhere.
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let contents = runner.clone.read_files(commit, &paths).await?;
-    let is_there = |path: &str| {
-        let place = paths.binary_search(&path).ok();
-        place.is_some_and(|place| contents.get(place).is_some_and(Option::is_some))
+    let read = |path: &str| {
+        let place = paths.binary_search(&path).ok()?;
+        contents.get(place)?.as_deref()
     };
-    Ok(installs(managers, &files, is_there))
+    Ok(installs(managers, &files, read))
 }
 
 /// Installs in the checkout of a turn; none when it was ended from outside.

@@ -1,6 +1,8 @@
 //! Decides what makes a checkout ready: the line of the project's file, and packages, which are installed by command lines
 //! of this program, from the manifests that lie beside the files of a task, and by nobody who is not allowed.
 
+mod cache;
+
 use std::collections::BTreeSet;
 
 use ropewalk_config::settings::PackageManager;
@@ -23,6 +25,8 @@ pub enum Install {
         directory: String,
         /// Whether a lock file beside the manifest fixes every version.
         locked: bool,
+        /// Whether it shares what earlier installs of the project fetched.
+        shared: bool,
     },
 }
 
@@ -70,9 +74,25 @@ impl Install {
                 "npm install --ignore-scripts --no-audit --no-fund --no-package-lock"
             }
             (PackageManager::Pip, _) => {
-                "python3 -m pip install --no-input --disable-pip-version-check --only-binary :all: \
+                // Isolated, for else it would run a `pip.py` that lies beside the manifest.
+                "python3 -I -m pip install --no-input --disable-pip-version-check --only-binary :all: \
                  --target .venv/packages --requirement requirements.txt"
             }
+        }
+    }
+
+    /// Returns the variable that names the cache of its package manager, and the name of that cache, where it shares one.
+    pub const fn cache(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Packages {
+                manager,
+                shared: true,
+                ..
+            } => Some(match manager {
+                PackageManager::Npm => ("npm_config_cache", "npm"),
+                PackageManager::Pip => ("PIP_CACHE_DIR", "pip"),
+            }),
+            _ => None,
         }
     }
 
@@ -103,37 +123,58 @@ const fn locks(manager: PackageManager) -> &'static [&'static str] {
     }
 }
 
-/// Lists the paths that decide what is installed for `files`.
+/// The settings of a package manager that a repository may hold.
+const fn settings(manager: PackageManager) -> Option<&'static str> {
+    match manager {
+        PackageManager::Npm => Some(".npmrc"),
+        PackageManager::Pip => None,
+    }
+}
+
+/// Lists the paths that decide what is installed for `files`, and how.
 pub fn looked_at(managers: &[PackageManager], files: &[&RepoPath]) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for directory in files.iter().flat_map(|file| file.directories()) {
         for manager in managers {
             let names = std::iter::once(manifest(*manager)).chain(locks(*manager).iter().copied());
+            let names = names.chain(settings(*manager));
             paths.extend(names.map(|name| below(directory, name)));
         }
     }
     paths
 }
 
-/// Lists the installs for `files`: for each manager that is allowed, the nearest manifest at or above each of them.
-pub fn installs(
+/// Lists the installs for `files`: for each manager that is allowed, the nearest manifest at or above each of them; `read`
+/// returns what stands at a path.
+pub fn installs<'a>(
     managers: &[PackageManager],
     files: &[&RepoPath],
-    is_there: impl Fn(&str) -> bool,
+    read: impl Fn(&str) -> Option<&'a [u8]>,
 ) -> Vec<Install> {
     let mut found = Vec::new();
     for manager in managers {
         for file in files {
-            let with_manifest = |directory: &&str| is_there(&below(directory, manifest(*manager)));
-            let Some(directory) = file.directories().find(with_manifest) else {
+            let mut around = file.directories();
+            let of_directory = |directory: &str| read(&below(directory, manifest(*manager)));
+            let nearest = around.find_map(|directory| Some((directory, of_directory(directory)?)));
+            let Some((directory, manifest)) = nearest else {
                 continue;
+            };
+            let names = locks(*manager).iter();
+            let lock = names
+                .map(|name| below(directory, name))
+                .find_map(|path| read(&path));
+            let is_set = |directory: &str| {
+                let name = settings(*manager);
+                name.is_some_and(|name| read(&below(directory, name)).is_some())
             };
             let install = Install::Packages {
                 manager: *manager,
                 directory: directory.to_owned(),
-                locked: locks(*manager)
-                    .iter()
-                    .any(|lock| is_there(&below(directory, lock))),
+                locked: lock.is_some(),
+                shared: is_shared(*manager, manifest, lock)
+                    && !is_set(directory)
+                    && !around.any(is_set),
             };
             if !found.contains(&install) {
                 found.push(install);
@@ -141,6 +182,15 @@ pub fn installs(
         }
     }
     found
+}
+
+/// Says whether an install runs nothing that the repository holds, as far as manifest and lock file tell.
+fn is_shared(manager: PackageManager, manifest: &[u8], lock: Option<&[u8]>) -> bool {
+    match (manager, lock) {
+        (PackageManager::Npm, Some(lock)) => cache::is_fixed_by(lock),
+        (PackageManager::Npm, None) => cache::asks_registries(manifest),
+        (PackageManager::Pip, _) => cache::names_packages(manifest),
+    }
 }
 
 #[cfg(test)]
@@ -155,15 +205,25 @@ mod tests {
             .collect();
         let files: Vec<&RepoPath> = files.iter().collect();
         let looked_at = looked_at(managers, &files);
-        let is_there = |path: &str| {
+        let read = |path: &str| -> Option<&[u8]> {
             assert!(looked_at.contains(path), "{path}");
-            there.contains(&path)
+            let is_there = there.contains(&path);
+            is_there.then_some(if path.contains("lock") || path.contains("shrinkwrap") {
+                br#"{ "packages": {} }"#
+            } else {
+                b"{}"
+            })
         };
-        installs(managers, &files, is_there)
+        installs(managers, &files, read)
             .iter()
             .map(|install| {
                 let words = install.command().split(' ').take(4).collect::<Vec<_>>();
-                format!("{}: {}", install.name(), words.join(" "))
+                let shares = if install.cache().is_some() {
+                    ", shares"
+                } else {
+                    ""
+                };
+                format!("{}: {}{shares}", install.name(), words.join(" "))
             })
             .collect()
     }
@@ -177,34 +237,54 @@ mod tests {
             "web/npm-shrinkwrap.json",
             "requirements.txt",
         ][..];
+        let set = &["web/package.json", ".npmrc"][..];
+        let beside = &["package.json", "web/.npmrc"][..];
         let ci = "npm ci --ignore-scripts --no-audit";
         let npm = "npm install --ignore-scripts --no-audit";
-        let pip = "install pip: python3 -m pip install".to_owned();
+        // `{}` names no package.
+        let pip = "install pip: python3 -I -m pip".to_owned();
         let rows = [
             (&[][..], &["a.js"][..], node, vec![]),
             (&[Pip], &["a.js"], node, vec![]),
             (&[Npm], &["a.js"], &["requirements.txt"], vec![]),
-            (&[Npm], &["a.js"], node, vec![format!("install npm: {ci}")]),
+            (
+                &[Npm],
+                &["a.js"],
+                node,
+                vec![format!("install npm: {ci}, shares")],
+            ),
             (
                 &[Npm],
                 &["web/src/a.js", "web/b.js"],
                 web,
-                vec![format!("install npm in `web`: {npm}")],
+                vec![format!("install npm in `web`: {npm}, shares")],
             ),
             (
                 &[Npm],
                 &["web/a.js", "b.js"],
                 web,
                 vec![
-                    format!("install npm in `web`: {npm}"),
-                    format!("install npm: {npm}"),
+                    format!("install npm in `web`: {npm}, shares"),
+                    format!("install npm: {npm}, shares"),
                 ],
+            ),
+            (
+                &[Npm],
+                &["web/a.js"],
+                set,
+                vec![format!("install npm in `web`: {npm}")],
+            ),
+            (
+                &[Npm],
+                &["web/a.js"],
+                beside,
+                vec![format!("install npm: {npm}, shares")],
             ),
             (
                 &[Npm, Pip],
                 &["web/a.js"],
                 both,
-                vec![format!("install npm in `web`: {ci}"), pip],
+                vec![format!("install npm in `web`: {ci}, shares"), pip],
             ),
         ];
         for (managers, files, there, expected) in rows {
@@ -222,6 +302,7 @@ mod tests {
             manager: Pip,
             directory: directory.to_owned(),
             locked: false,
+            shared: true,
         };
         let path = |directory| install(directory).python_path().unwrap();
         assert_eq!(path(""), ".venv/packages");

@@ -4,7 +4,7 @@ mod toolchain;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -190,6 +190,18 @@ impl GateRunner {
         toolchain::fingerprint(command, |program| self.runner.locate(program))
     }
 
+    /// Returns the directory in which installs keep what they fetched; no other command finds it.
+    async fn cache(&self, name: &str) -> Result<PathBuf, GateError> {
+        let directory = self.clone.state().join("packages").join(name);
+        match tokio::fs::create_dir_all(&directory).await {
+            Ok(()) => Ok(directory),
+            Err(source) => Err(GateError::File {
+                path: directory.display().to_string(),
+                source,
+            }),
+        }
+    }
+
     /// Runs one command and judges it; none when it was ended from outside.
     pub async fn run(
         &self,
@@ -218,6 +230,10 @@ impl GateRunner {
             spec = spec.with_variable(name, value);
         }
         spec = spec.with_variable("CARGO_TARGET_DIR", place.target);
+        if let Some((variable, name)) = check.install.and_then(Install::cache) {
+            let cache = self.cache(name).await?;
+            spec = spec.with_writable(&cache).with_variable(variable, cache);
+        }
         let output = self.runner.run(&spec, cancel).await?;
         // What a test runner says last matters most, and it says it on standard output.
         let text = format!("{}\n{}", output.stderr.trim_end(), output.stdout.trim_end());

@@ -1,5 +1,7 @@
 //! Missing packages: installed by whom the project allows, in slots and in the gate, and by nobody else.
 
+mod cache;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -299,7 +301,11 @@ async fn packages_of_python_are_found_by_slot_and_gate() {
         .with_programs(programs.clone())
         .with(|options| options.package_managers = vec![PackageManager::Pip]);
     wheel(&programs, &house.repo());
-    let house = house.with_files(&[("requirements.txt", "./vendor/left-1.0-py3-none-any.whl\n")]);
+    // A file of that name beside the manifest is not the program that installs.
+    let house = house.with_files(&[
+        ("requirements.txt", "./vendor/left-1.0-py3-none-any.whl\n"),
+        ("pip.py", "raise SystemExit('not the installer')\n"),
+    ]);
     let open = house.open().await;
     let spec = open
         .approve(json!([{
