@@ -125,6 +125,7 @@ async fn a_question_of_code_reaches_the_technical_person_and_everybody_when_time
     paper.until(&house, || paper.to("ada") >= 1).await?;
     // Bob is reminded for the second time about then, and she has only just been asked.
     house.pass_until(noon() + Duration::from_mins(65)).await;
+    paper.until(&house, || paper.to("bob") >= 3).await?;
     house.settle().await?;
     assert_eq!((paper.to("ada"), paper.to("bob")), (1, 3));
     house.close().await
