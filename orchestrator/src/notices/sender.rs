@@ -102,7 +102,14 @@ impl Sender {
             .limit(AT_ONCE);
         let open = context.store.list::<Notice>(open).await?;
         let next = open.iter().map(|notice| notice.due).find(|due| *due > now);
-        let mut due: Vec<_> = open.iter().filter(|notice| notice.due <= now).collect();
+        let due = open.iter().filter(|notice| notice.due <= now);
+        let (too_old, mut due): (Vec<_>, Vec<_>) =
+            due.partition(|notice| decide::is_given_up(notice, now));
+        // Whatever goes before them and does not get through, such as a question.
+        for same in too_old.chunk_by(|one, other| one.receiver == other.receiver) {
+            self.give_up(same, "it was not told for a day", context)
+                .await?;
+        }
         due.sort_by_key(|notice| (!notice.urgent, std::cmp::Reverse(notice.created_at)));
         let mut done: Vec<&str> = Vec::new();
         for notice in due {
@@ -151,14 +158,6 @@ impl Sender {
         }
         if is_over(first, question.as_deref()) {
             return self.end(together, context).await;
-        }
-        if together
-            .iter()
-            .all(|notice| decide::is_given_up(notice, context.now()))
-        {
-            return self
-                .give_up(together, "it was not told for a day", context)
-                .await;
         }
         self.send(first, together, context).await
     }

@@ -83,6 +83,42 @@ async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn what_waits_behind_an_open_question_is_given_up_after_a_day_too() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.away(true);
+    let id = ask(&house).await?;
+    begun(&house, build(&house), "walks").await?;
+    house.settle().await?;
+    house.pass(Duration::from_hours(24)).await;
+    // The port is still away, and what holds work up is tried first.
+    house
+        .until("the notice that is given up", || async {
+            house.pass(Duration::from_hours(1)).await;
+            let rows = rows(&house).await?;
+            let of_build = rows.iter().find(|row| row.question.is_none());
+            Ok(of_build
+                .filter(|row| row.state == NoticeState::Dead)
+                .map(|_| ()))
+        })
+        .await?;
+    let left = rows(&house).await?;
+    let asked = left.iter().find(|row| row.question == Some(id));
+    assert!(asked.is_some_and(|row| row.is_open()), "{left:#?}");
+    assert!(clock.now() - noon() < chrono::TimeDelta::hours(30));
+    paper.away(false);
+    house
+        .until("the question", || async {
+            house.pass(Duration::from_mins(5)).await;
+            Ok((paper.to("ada") == 1).then_some(()))
+        })
+        .await?;
+    house.close().await
+}
+
+#[tokio::test]
 async fn what_is_told_in_pieces_goes_on_behind_the_last_that_arrived() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
