@@ -66,6 +66,10 @@ pub struct Notice {
     /// What the port calls the messages by which it arrived, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
+    /// What the port calls the pieces that arrived before those, where it is told in several; they are not mended, but what is said in
+    /// reply to one is said of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<String>,
     /// How many pieces of it arrived, while it is told in several and not all did.
     #[serde(default)]
     pub pieces: u32,

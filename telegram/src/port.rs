@@ -84,9 +84,9 @@ impl Port for TelegramPort {
                 silent: true,
                 ..Letter::default()
             };
-            self.api.send(chat, &letter).await?;
+            let message = self.api.send(chat, &letter).await?;
             return Ok(Arrival {
-                message: None,
+                message: Some(handle(chat, message)),
                 more: true,
             });
         }

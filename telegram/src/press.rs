@@ -176,7 +176,7 @@ pub(crate) async fn worded(
     }))
 }
 
-/// Returns the question that a message put to this person.
+/// Returns the question that a message put to this person, or a piece of one that came in several.
 async fn asked_by(
     surface: &Surface,
     whom: &Whom,
@@ -187,7 +187,8 @@ async fn asked_by(
     let told = Query::new().equal("port", port::NAME);
     let told = store.list::<Notice>(told).await?;
     let asked = told.iter().find(|notice| {
-        notice.receiver == whom.person.name.as_str() && notice.messages.contains(&handle)
+        let is_of_it = notice.messages.contains(&handle) || notice.earlier.contains(&handle);
+        notice.receiver == whom.person.name.as_str() && is_of_it
     });
     match asked.and_then(|notice| notice.question) {
         Some(id) => Ok(store.get::<Question>(&id.to_string()).await?),

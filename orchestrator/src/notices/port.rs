@@ -30,7 +30,7 @@ pub struct Notification {
 /// What arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// What the message is called, where it can be mended later.
+    /// What the message is called, where it can be mended or replied to later.
     pub message: Option<String>,
     /// Whether more pieces of what is told are to be sent.
     pub more: bool,

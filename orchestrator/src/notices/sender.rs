@@ -25,7 +25,7 @@ use crate::timers;
 const LOOK: Duration = Duration::from_secs(5);
 /// How many notices one look takes.
 const AT_ONCE: u32 = 256;
-/// How many messages of one notice are mended when it is over.
+/// How many messages of one notice are mended when it is over, and how many pieces before them are known.
 const MESSAGES: usize = 16;
 /// How long what is over is kept.
 const KEPT: TimeDelta = TimeDelta::days(30);
@@ -206,9 +206,7 @@ impl Sender {
                     notice.state = NoticeState::Sent;
                     notice.error = None;
                     begin_anew(notice);
-                    notice.messages.extend(message.clone());
-                    let surplus = notice.messages.len().saturating_sub(MESSAGES);
-                    notice.messages.drain(..surplus);
+                    know(&mut notice.messages, message.clone());
                 };
                 self.change(together, arrived, context).await?;
                 self.works(context).await?;
@@ -242,14 +240,18 @@ impl Sender {
             let sent = self.port.send(&first.receiver, &telling, &context.store);
             let sent = sent.await;
             failpoint!(&format!("notices.{}.sent", self.port.name()));
-            match sent {
-                Ok(Arrival { more: true, .. }) => {}
+            let piece = match sent {
+                Ok(Arrival {
+                    more: true,
+                    message,
+                }) => message,
                 Ok(last) => return Ok(Ok(last.message)),
                 Err(error) => return Ok(Err(error)),
-            }
+            };
             telling.pieces += 1;
             let arrived = |notice: &mut Notice| {
                 notice.pieces = telling.pieces;
+                know(&mut notice.earlier, piece.clone());
                 if notice.question.is_some() {
                     // What is left of it has to be of the same text, however it would be put by then.
                     notice.text = telling.text.clone();
@@ -417,6 +419,13 @@ impl Sender {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Adds what a message is called to those that are known, of which the newest count.
+fn know(messages: &mut Vec<String>, message: Option<String>) {
+    messages.extend(message);
+    let surplus = messages.len().saturating_sub(MESSAGES);
+    messages.drain(..surplus);
 }
 
 /// Lets a notice be told from its first piece on when it is told again.

@@ -153,6 +153,7 @@ impl Notifier {
             outdated: false,
             nonce,
             messages: Vec::new(),
+            earlier: Vec::new(),
             pieces: 0,
             tries: 0,
             repeats: 0,

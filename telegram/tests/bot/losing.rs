@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::QuestionId;
+use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionState;
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::Value;
 
 use crate::house::{ADA, House, asking};
@@ -127,6 +128,43 @@ async fn a_long_difference_is_read_as_it_is_and_each_piece_of_it_arrives_once() 
     phones.press(ADA, ADA, last.id, &last.buttons[1].1).await?;
     phones.shown("Taken: Leave it").await?;
     assert_eq!(house.question(id).await?.state, QuestionState::Answered);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_in_reply_to_any_piece_of_a_long_question_answer_it() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = open(directory.path(), &phones).await?;
+    let mut replied = Vec::new();
+    for (number, piece) in [0, 1].into_iter().enumerate() {
+        let asking = QuestionRequest {
+            context: format!("```diff\n{}\n```", difference()),
+            ..asking("missing_context", &format!("Which way, {number}?"))?
+        };
+        let id = house.put(ChangeSet::new(), asking).await?;
+        stands(&house, id, |told| told.state == NoticeState::Sent).await?;
+        let sent = phones.messages(ADA).await?;
+        let title = format!("Which way, {number}?");
+        let head = sent.iter().position(|sent| sent.text.contains(&title));
+        let pieces = &sent[head.context("no head")?..];
+        anyhow::ensure!(pieces.len() > 2, "it is cut: {pieces:?}");
+        let words = format!("By boat, {number}");
+        phones.reply(ADA, &pieces[piece], &words).await?;
+        phones.message(ADA, &format!("Taken: {words}")).await?;
+        let answer = house.question(id).await?.answer;
+        assert_eq!(answer.map(|answer| answer.text), Some(words));
+        // What became of it stands in the place of its end; what it was about stays readable.
+        stands(&house, id, |told| !told.outdated && !told.is_open()).await?;
+        replied.push(pieces[piece].id);
+    }
+    let edits = phones.did("editmessagetext").await?;
+    let edited = |id: &i64| {
+        edits
+            .iter()
+            .any(|edit| edit["parameters"]["message_id"] == *id)
+    };
+    assert!(!replied.iter().any(edited), "{edits:?}");
+    assert_eq!(house.services.store.count::<Idea>(Query::new()).await?, 0);
     house.close().await
 }
 
