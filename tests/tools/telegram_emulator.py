@@ -1,10 +1,13 @@
 """Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
-POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "none", "after": messages}: answers 429 with retry_after, perhaps to all
-but the first so many messages, or none at all, or knows no topic, until told otherwise; "lost" takes the next message and hangs up.
+POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "early" | "none", "after": messages}: answers 429 with retry_after, perhaps
+to all but the first so many messages, or none at all, or knows no topic, or brings updates of any kind, as of what happened before a bot
+said which it wants, until told otherwise; "lost" takes the next message and hangs up.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
-GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for next.
+GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for
+next, `brought` lists the updates that were brought to whoever asked, each with how often, `rivals` is how often somebody asked while
+somebody else did.
 """
 import base64
 import json
@@ -15,6 +18,7 @@ from pathlib import Path
 
 import lo_bot_api_emulator as lo
 from aiohttp import web
+from lo_bot_api_emulator import updates
 
 ME = {
     "id": 7, "is_bot": True, "first_name": "Ropewalk", "username": "ropewalk_bot", "can_join_groups": True,
@@ -31,6 +35,9 @@ NO_TOPIC = {"ok": False, "error_code": 400, "description": "Bad Request: message
 for method in ("sendMessage", "editMessageText"):
     lo.CONTRACT["methods"][method]["parameters"].append("link_preview_options")
 lo.CONTRACT["methods"]["sendMessage"]["parameters"].append("message_thread_id")
+updates.KINDS.update({"edited_message", "channel_post", "edited_channel_post"})
+wanted = updates.allowed_updates
+updates.allowed_updates = lambda kinds: [] if fault["mode"] == "early" else wanted(kinds)
 
 
 class Emulator(lo.LoBotApiEmulator):
@@ -45,7 +52,8 @@ names = {name.lower(): name for name in lo.CONTRACT["methods"]}
 answer = emulator.handle
 fault = {"mode": "none", "after": 0, "met": 0, "refused": 0}
 said = []
-asked_from = {"offset": 0}
+asked_from = {"offset": 0, "rivals": 0}
+brought = {}
 
 
 async def faulty(request):
@@ -71,6 +79,14 @@ async def faulty(request):
     if method == "getupdates":
         asked_from["offset"] = parameters.get("offset", 0)
     response = await answer(request)
+    if fault["mode"] == "away" and method == "getupdates":
+        # Who has waited for news since before it went away hears none either.
+        request.transport.close()
+        raise web.HTTPServiceUnavailable()
+    if method == "getupdates":
+        asked_from["rivals"] += response.status == 409
+        for update in json.loads(response.text).get("result", []):
+            brought[update["update_id"]] = brought.get(update["update_id"], 0) + 1
     if method != "getupdates" and response.status == 200:
         said.append({"method": method, "parameters": parameters, "result": json.loads(response.text)["result"], "at": time.monotonic()})
     if fault["mode"] == "lost" and method == "sendmessage":
@@ -80,7 +96,8 @@ async def faulty(request):
 
 
 async def tell(_request):
-    return web.json_response({"said": said, "offset": asked_from["offset"], "faults": fault["met"], "refused": fault["refused"]})
+    counts = {"brought": sorted(brought.items()), "faults": fault["met"], "refused": fault["refused"]}
+    return web.json_response({"said": said, **asked_from, **counts})
 
 
 async def set_fault(request):

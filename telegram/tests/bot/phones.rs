@@ -131,8 +131,8 @@ impl Phones {
         self.update(json!({ "callback_query": press })).await
     }
 
-    /// Lets Telegram answer 429 (`flood`), nothing (`away`), nothing to the next message, which it takes (`lost`), or as it
-    /// should (`none`).
+    /// Lets Telegram answer 429 (`flood`), nothing (`away`), nothing to the next message, which it takes (`lost`), bring also
+    /// what it was not asked for (`early`), or be as it should (`none`).
     pub(crate) async fn fault(&self, mode: &str) -> anyhow::Result<()> {
         self.post("__fault", &json!({ "mode": mode })).await
     }
@@ -159,6 +159,11 @@ impl Phones {
     /// Returns how many requests met a fault.
     pub(crate) async fn faults(&self) -> anyhow::Result<u64> {
         Ok(self.told().await?["faults"].as_u64().unwrap_or_default())
+    }
+
+    /// Returns how many updates were brought to the bot.
+    pub(crate) async fn brought(&self) -> anyhow::Result<usize> {
+        Ok(self.told().await?["brought"].as_array().map_or(0, Vec::len))
     }
 
     /// Returns how many messages were answered with 429.

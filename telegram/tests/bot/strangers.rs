@@ -2,9 +2,11 @@
 
 use ropewalk_desk::phones as linking;
 use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_store::Query;
+use serde_json::json;
 
 use crate::house::{ADA, BOB, House, people};
 use crate::phones::Phones;
@@ -133,5 +135,45 @@ async fn forged_buttons_by_the_hundred_decide_nothing_and_keep_nobody_from_answe
     assert_eq!(house.question(kept).await?.state, QuestionState::Pending);
     let question = house.question(kept).await?;
     assert_eq!(question.answer, None);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_of_channels_and_what_is_edited_do_nothing_also_where_telegram_brings_them()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    // As with what happened before anybody said what is to be brought.
+    phones.fault("early").await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    let ada = phones.message(ADA, "Where?").await?;
+    let mut post = Phones::of(ADA, GROUP, "/stopall");
+    post["chat"]["type"] = json!("channel");
+    post["sender_chat"] = post["chat"].clone();
+    if let Some(fields) = post.as_object_mut() {
+        fields.remove("from");
+    }
+    let mut edited = Phones::of(ADA, ADA, "By boat");
+    edited["edit_date"] = json!(1_795_294_146);
+    edited["reply_to_message"] = Phones::of(7, ADA, "Where?");
+    edited["reply_to_message"]["message_id"] = json!(ada.id);
+    for (kind, update) in [
+        ("channel_post", &post),
+        ("edited_channel_post", &post),
+        ("edited_message", &edited),
+        ("message", &post),
+    ] {
+        phones.update(json!({ kind: update })).await?;
+    }
+    // Everything before it was taken in order, and the edited words answer nothing.
+    phones.write(ADA, ADA, "/status").await?;
+    phones.message(ADA, "1 question is open").await?;
+    assert_eq!(phones.brought().await?, 5, "each came");
+    assert_eq!(phones.messages(GROUP).await?, []);
+    assert_eq!(phones.messages(ADA).await?.len(), 2);
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    let store = &house.services.store;
+    assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
+    assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
     house.close().await
 }
