@@ -1,4 +1,4 @@
-//! Several processes tell people what happens, and each thing is told once.
+//! Several processes tell people what happens and hear what they say: each thing is told once, and done once.
 
 use std::fs;
 
@@ -8,17 +8,21 @@ use nix::sys::signal::{Signal, kill};
 use ropewalk_runtime::Clock;
 use ropewalk_runtime::http::{ClientOptions, client};
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::idea::{Idea, Message};
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 use ropewalk_tests::servers::TelegramServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::running::stop;
+use crate::running::{RunningProgram, start, stop};
 use crate::team::Team;
 
 const SUMMARY: &str = "notices.summary";
 const VARIABLE: &str = "TOKEN_OF_THE_BOT";
+const TOKEN: &str = "123456:TEST-of-pat";
+/// How many ideas somebody has, one after the other.
+const IDEAS: usize = 40;
 /// How many days pass, one after the other.
 const DAYS: usize = 6;
 
@@ -33,8 +37,7 @@ fn heard_by(mut team: Team, server: &TelegramServer) -> anyhow::Result<Team> {
     let time = Clock::system().now() + TimeDelta::hours(12);
     let summary = format!("[notices]\nsummary = \"{}\"\n", time.format("%H:%M"));
     fs::write(&file, format!("{settings}\n{bot}\n{summary}"))?;
-    let token = "123456:TEST-of-pat";
-    project.runner = project.runner.clone().with_variable(VARIABLE, token);
+    project.runner = project.runner.clone().with_variable(VARIABLE, TOKEN);
     let home = project.path().join("home/.config/ropewalk");
     fs::create_dir_all(&home)?;
     let pat = "[people.pat]\ntelegram_user = 1\ntelegram_chats = [1]\n";
@@ -64,16 +67,53 @@ async fn end_day(team: &Team) -> anyhow::Result<()> {
     }
 }
 
-/// Lists the summaries that arrived.
-async fn arrived(server: &TelegramServer) -> anyhow::Result<Vec<String>> {
-    let said = client(ClientOptions::default())?.get(format!("{}__said", server.url()));
-    let said: Value = said.send().await?.json().await?;
+async fn told(server: &TelegramServer) -> anyhow::Result<Value> {
+    let told = client(ClientOptions::default())?.get(format!("{}__said", server.url()));
+    Ok(told.send().await?.json().await?)
+}
+
+/// Lists the messages that arrived and hold `part`.
+async fn arrived(server: &TelegramServer, part: &str) -> anyhow::Result<Vec<String>> {
+    let said = told(server).await?;
     let said = said["said"].as_array().context("nothing said")?.iter();
     let texts = said.filter_map(|one| one["parameters"]["text"].as_str());
     Ok(texts
-        .filter(|text| text.contains("Summary since"))
+        .filter(|text| text.contains(part))
         .map(str::to_owned)
         .collect())
+}
+
+/// Lets pat write to the bot.
+async fn write(server: &TelegramServer, text: &str) -> anyhow::Result<()> {
+    let message = json!({ "message_id": 9000, "date": 1_795_294_145, "text": text,
+        "from": { "id": 1, "first_name": "Pat", "is_bot": false },
+        "chat": { "id": 1, "type": "private", "first_name": "Pat" } });
+    let body = json!({ "token": TOKEN, "update": { "message": message } });
+    let url = format!("{}__fixture/updates", server.url());
+    let sent = client(ClientOptions::default())?.post(url).json(&body);
+    sent.send().await?.error_for_status()?;
+    Ok(())
+}
+
+/// Returns which process hears what people do: it holds the file of that duty open.
+async fn poller(team: &Team, processes: &[RunningProgram]) -> anyhow::Result<usize> {
+    let holds = |process: &RunningProgram| -> anyhow::Result<bool> {
+        let files = fs::read_dir(format!("/proc/{}/fd", process.pid()?))?.flatten();
+        let mut open = files.filter_map(|file| fs::read_link(file.path()).ok());
+        Ok(open.any(|file| file.ends_with("telegram.turn")))
+    };
+    team.until("who hears", async || {
+        let held: Vec<bool> = processes.iter().map(holds).collect::<Result<_, _>>()?;
+        // Whoever would like to have it has it open for a moment.
+        let is_one = held.iter().filter(|held| **held).count() == 1;
+        Ok(held.iter().position(|held| *held).filter(|_| is_one))
+    })
+    .await
+}
+
+/// Returns what pat begins as idea `number`.
+fn idea(number: usize) -> String {
+    format!("A page that counts the walks of day {number} and shows them to whoever asks for it")
 }
 
 /// Waits until the summaries of so many days are told, and nothing is left to be told.
@@ -120,10 +160,69 @@ async fn a_summary_is_told_once_however_many_processes_tell_also_when_one_dies()
     // What was on its way when its sender died may have arrived, and is counted.
     let repeats: u32 = told.iter().map(|notice| notice.repeats).sum();
     ensure!(repeats <= 1, "{told:#?}");
-    let arrived = arrived(&server).await?;
+    let arrived = arrived(&server, "Summary since").await?;
     let surplus = arrived.len() - DAYS;
     ensure!(surplus <= usize::try_from(repeats)?, "{arrived:#?}");
     stop(&mut first).await?;
     stop(&mut second).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_people_say_is_heard_by_one_process_at_a_time_and_done_once_also_when_that_dies()
+-> anyhow::Result<()> {
+    let server = TelegramServer::start()?;
+    let team = heard_by(Team::new(|_, _| {}).await?, &server)?;
+    let hears = ["agent", "telegram"];
+    let before = team.store.count::<Idea>(Query::new()).await?;
+    let mut processes = Vec::new();
+    for name in ["telegram.left-1", "telegram.left-2"] {
+        processes.push(team.start(&hears, name).await?);
+    }
+    let done = async || anyhow::Ok(team.store.count::<Idea>(Query::new()).await? - before);
+    let third = IDEAS / 3;
+    for number in 0..IDEAS {
+        write(&server, &format!("/newtask {}", idea(number))).await?;
+        if number % third != third - 1 {
+            continue;
+        }
+        // In the midst of it: whichever hears dies with some of them done and not forgotten, and some not begun.
+        let enough = u64::try_from(number - third / 2)?;
+        team.until("some of them", async || {
+            Ok((done().await? >= enough).then_some(()))
+        })
+        .await?;
+        let place = poller(&team, &processes).await?;
+        let mut heard = processes.remove(place);
+        kill(heard.pid()?, Signal::SIGKILL)?;
+        heard.0.wait()?;
+        let started = start(&team.project.runner, &hears)?;
+        processes.push(started);
+    }
+    team.until("all of them", async || {
+        let offset = told(&server).await?["offset"].as_u64();
+        Ok((offset > u64::try_from(IDEAS).ok()).then_some(()))
+    })
+    .await?;
+    let titles = team.store.list::<Message>(Query::new()).await?;
+    for number in 0..IDEAS {
+        let words = idea(number);
+        let of_it = titles.iter().filter(|message| message.text == words);
+        assert_eq!(of_it.count(), 1, "idea {number}");
+    }
+    assert_eq!(done().await?, u64::try_from(IDEAS)?);
+    let told = told(&server).await?;
+    // Telegram may not know yet that whoever died asks no more.
+    ensure!(
+        told["rivals"].as_u64() <= Some(3),
+        "two ask at once: {told}"
+    );
+    let brought = told["brought"].as_array().context("nothing came")?;
+    assert_eq!(brought.len(), IDEAS, "nothing is lost");
+    let again = brought.iter().filter(|one| one[1] != 1).count();
+    ensure!(again > 0, "nobody died in the midst of it: {brought:?}");
+    for mut process in processes {
+        stop(&mut process).await?;
+    }
     Ok(())
 }
