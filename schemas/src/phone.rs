@@ -43,6 +43,9 @@ pub struct Phone {
     /// The message in which the words of an answer are shown while they come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
+    /// How often a message of an answer may have arrived twice, or one be left of its words that nobody edits.
+    #[serde(default)]
+    pub repeats: u32,
 }
 
 /// A code that links a phone to a person, once.
@@ -117,13 +120,17 @@ pub struct BuildOffer {
 pub struct Draft {
     /// The chat.
     pub chat: i64,
-    /// Its number there.
-    pub message: i32,
+    /// Its number there, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<i32>,
     /// What is answered.
     pub answers: MessageId,
     /// How many messages of the whole answer are shown; 0 while its words come.
     #[serde(default)]
     pub whole: u32,
+    /// Whether another message was handed over; whether that arrived is not known yet.
+    #[serde(default)]
+    pub sending: bool,
 }
 
 impl Phone {
@@ -141,6 +148,7 @@ impl Phone {
             landing: None,
             starting: None,
             draft: None,
+            repeats: 0,
         }
     }
 }

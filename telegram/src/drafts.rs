@@ -1,6 +1,8 @@
 //! Shows the words of an answer while they come, in a message that is edited now and then until it holds the whole.
 //!
-//! They are ephemeral: whoever misses some, or dies, shows the whole answer in the end all the same.
+//! They are ephemeral: whoever misses some, or dies, shows the whole answer in the end all the same. That a message is on its
+//! way is written down before it is sent, so that a death in between repeats one at most, which is counted; one of first words
+//! that nobody edits any more has a button that puts the whole answer in its place.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,13 +10,17 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::LiveEvent;
 use ropewalk_desk::phones;
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::idea::{Author, Message};
 use ropewalk_schemas::phone::{Draft, Phone};
 use ropewalk_schemas::{MessageId, UserSlug};
+use ropewalk_store::Query;
 use tracing::debug;
 
 use crate::api::{ApiError, Letter};
+use crate::keyboard::{self, Mark};
 use crate::styled;
-use crate::surface::{Surface, SurfaceError};
+use crate::surface::{Surface, SurfaceError, Whom};
 
 /// What tells of words that came.
 const DELTA: &str = "ideation.delta";
@@ -30,6 +36,8 @@ const MOST: usize = 64;
 const MOST_BYTES: usize = 16 * 1024;
 /// What stands behind words that are not the last.
 const GOES_ON: &str = " …";
+/// What the first words can be pressed for; their first edit takes the button away.
+const WHOLE: &str = "Show the whole answer";
 
 /// The words of answers that are being given, by what they answer.
 #[derive(Default)]
@@ -117,15 +125,19 @@ impl Drafts {
             return Ok(());
         }
         let begun = phone.draft.filter(|draft| draft.answers == answers);
-        if begun.is_some() && !coming.is_ours {
-            // Whoever began it died: words are missing here, and the whole answer mends it.
+        if begun.is_some_and(|draft| draft.sending || draft.message.is_some() && !coming.is_ours) {
+            // Whoever began it died, or nobody knows whether it arrived: the whole answer mends it.
             return Ok(());
         }
         let mut pieces = styled::messages(&format!("{}{GOES_ON}", coming.words)).into_iter();
         let text = pieces.next().unwrap_or_default();
-        let sent = match begun {
-            Some(draft) => surface.api.edit(draft.chat, draft.message, &text).await,
-            None => begin(surface, &phone.person, (chat, answers), text).await?,
+        let sent = match begun.and_then(|draft| Some((draft.chat, draft.message?))) {
+            Some((chat, message)) => surface.api.edit(chat, message, &text).await,
+            None => match begin(surface, &phone.person, (chat, answers), text).await {
+                Err(DraftError::Store(failed)) => return Err(failed),
+                Err(DraftError::Api(error)) => Err(error),
+                Ok(()) => Ok(()),
+            },
         };
         coming.is_ours = true;
         match sent {
@@ -143,30 +155,98 @@ impl Drafts {
     }
 }
 
-/// Sends the first words, and writes down where they are shown.
+/// Sends the first words, with a button by which they are not all that whoever reads them gets, whatever dies.
 async fn begin(
     surface: &Surface,
     person: &UserSlug,
     (chat, answers): (i64, MessageId),
     text: styled::StyledText,
-) -> Result<Result<(), ApiError>, SurfaceError> {
+) -> Result<(), DraftError> {
     let letter = Letter {
         text,
+        buttons: keyboard::labelled(&answers.to_string(), &[WHOLE]),
         ..Letter::default()
     };
-    let message = match surface.api.send(chat, &letter).await {
-        Ok(message) => message,
-        Err(error) => return Ok(Err(error)),
-    };
-    // Whoever dies here leaves words of which nobody knows: the whole answer comes as another message.
     let draft = Draft {
         chat,
-        message,
+        message: None,
         answers,
         whole: 0,
+        sending: false,
     };
-    write_down(surface, person, draft).await?;
-    Ok(Ok(()))
+    send(surface, person, (draft, 0), &letter).await
+}
+
+/// Sends a message of an answer, by which so many of the whole are shown. That it is on its way is written down first.
+async fn send(
+    surface: &Surface,
+    person: &UserSlug,
+    (draft, shown): (Draft, u32),
+    letter: &Letter,
+) -> Result<(), DraftError> {
+    let on_its_way = Draft {
+        sending: true,
+        ..draft
+    };
+    write_down(surface, person, on_its_way).await?;
+    failpoint!("telegram.answer.begun");
+    let sent = surface.api.send(draft.chat, letter).await;
+    failpoint!("telegram.answer.sent");
+    let (after, outcome) = match sent {
+        Ok(message) => {
+            let arrived = Draft {
+                message: Some(message),
+                whole: shown,
+                sending: false,
+                ..draft
+            };
+            (arrived, Ok(()))
+        }
+        Err(error @ ApiError::Unanswered(_)) => return Err(error.into()),
+        Err(error) => {
+            let waits = Draft {
+                sending: false,
+                ..draft
+            };
+            (waits, Err(error.into()))
+        }
+    };
+    let context = surface.context();
+    let recorded = phones::change(&context, person, |phone| phone.draft = Some(after));
+    recorded.await.map_err(SurfaceError::from)?;
+    outcome
+}
+
+/// Puts the whole answer in the place of first words that somebody pressed; nothing where it is the button of something else.
+pub(crate) async fn pressed(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+    mark: Mark<'_>,
+) -> Result<Option<String>, SurfaceError> {
+    let Ok(answers) = mark.nonce.parse::<MessageId>() else {
+        return Ok(None);
+    };
+    let store = &surface.services.store;
+    let Some(answered) = store.get::<Message>(&answers.to_string()).await? else {
+        return Ok(None);
+    };
+    let messages = Query::new().equal("session", answered.session);
+    let messages = store.list::<Message>(messages).await?;
+    let Some(answer) = messages.iter().find(|one| is_answer(one, answers)) else {
+        return Ok(Some("The answer is still being written.".to_owned()));
+    };
+    let mut pieces = styled::messages(answer.text.trim_end()).into_iter();
+    let text = pieces.next().unwrap_or_default();
+    if let Err(error) = surface.api.edit(whom.chat, message, &text).await {
+        debug!("first words stay in chat {}: {error}", whom.chat);
+    }
+    Ok(Some("The answer is here.".to_owned()))
+}
+
+/// Says whether a message of a conversation answers another one.
+pub(crate) fn is_answer(message: &Message, answers: MessageId) -> bool {
+    message.author == Author::Agent && message.id > answers
 }
 
 /// Says why an answer is not shown yet.
@@ -183,6 +263,12 @@ impl From<ApiError> for DraftError {
     }
 }
 
+impl From<SurfaceError> for DraftError {
+    fn from(error: SurfaceError) -> Self {
+        Self::Store(error)
+    }
+}
+
 /// Puts a whole answer in the place of its first words, or sends it where there are none; goes on where it broke off.
 pub(crate) async fn finish(
     surface: &Surface,
@@ -191,50 +277,47 @@ pub(crate) async fn finish(
     text: &str,
 ) -> Result<(), DraftError> {
     let begun = phone.draft.filter(|draft| draft.answers == answers);
-    let done = begun.map_or(0, |draft| draft.whole);
+    let first = begun.and_then(|draft| Some((draft.chat, draft.message?)));
     if text.is_empty() {
         // All of it comes as a question.
-        return match begun {
-            Some(draft) => Ok(gone(surface.api.remove(draft.chat, draft.message).await)?),
+        return match first {
+            Some((chat, message)) => Ok(gone(surface.api.remove(chat, message).await)?),
             None => Ok(()),
         };
     }
-    let pieces = styled::messages(text);
-    let last = pieces.len();
-    for (place, piece) in (1..).zip(pieces).skip(done as usize) {
-        let first = begun.filter(|_| place == 1);
-        let edited = match first {
-            Some(draft) => match surface.api.edit(draft.chat, draft.message, &piece).await {
-                Ok(()) => Some(draft.message),
-                // Whoever removed it is told all the same.
-                Err(ApiError::Refused(_)) => None,
-                Err(error) => return Err(error.into()),
-            },
-            None => None,
-        };
-        let message = if let Some(message) = edited {
-            message
-        } else {
-            let letter = Letter {
-                text: piece,
-                ..Letter::default()
-            };
-            surface.api.send(chat, &letter).await?
-        };
-        if place as usize == last {
-            break;
-        }
-        let draft = Draft {
+    let done = begun.map_or(0, |draft| draft.whole);
+    for (place, text) in (1..).zip(styled::messages(text)).skip(done as usize) {
+        let mut draft = Draft {
             chat,
-            message,
+            message: None,
             answers,
-            whole: place,
+            whole: place - 1,
+            sending: false,
         };
-        write_down(surface, &phone.person, draft)
-            .await
-            .map_err(DraftError::Store)?;
+        if let Some((chat, message)) = first.filter(|_| place == 1)
+            && is_taken(surface.api.edit(chat, message, &text).await)?
+        {
+            draft.message = Some(message);
+            draft.whole = place;
+            write_down(surface, &phone.person, draft).await?;
+            continue;
+        }
+        let letter = Letter {
+            text,
+            ..Letter::default()
+        };
+        send(surface, &phone.person, (draft, place), &letter).await?;
     }
     Ok(())
+}
+
+/// Says whether a message was edited: whoever removed it is told all the same.
+fn is_taken(edited: Result<(), ApiError>) -> Result<bool, ApiError> {
+    match edited {
+        Ok(()) => Ok(true),
+        Err(ApiError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// What is gone already need not be removed.
@@ -245,16 +328,24 @@ fn gone(removed: Result<(), ApiError>) -> Result<(), ApiError> {
     }
 }
 
+/// Writes down how far an answer is shown; what was on its way until now may have arrived, and is counted.
 async fn write_down(
     surface: &Surface,
     person: &UserSlug,
     draft: Draft,
 ) -> Result<(), SurfaceError> {
     phones::change(&surface.context(), person, |phone| {
+        leave(phone);
         phone.draft = Some(draft);
     })
     .await?;
     Ok(())
+}
+
+/// Lets the message in which an answer was shown be.
+pub(crate) fn leave(phone: &mut Phone) {
+    let left = phone.draft.take();
+    phone.repeats += u32::from(left.is_some_and(|draft| draft.sending));
 }
 
 #[cfg(test)]

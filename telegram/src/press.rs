@@ -15,7 +15,7 @@ use crate::api::Letter;
 use crate::keyboard::Mark;
 use crate::styled::StyledText;
 use crate::surface::{CHANNEL, Surface, SurfaceError, Whom};
-use crate::{builds, port, starting, talk};
+use crate::{builds, drafts, port, starting, talk};
 
 /// How long a button works after it was sent.
 const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
@@ -49,6 +49,9 @@ pub(crate) async fn pressed(
         return Ok(told);
     }
     if let Some(told) = starting::pressed(surface, whom, message, mark).await? {
+        return Ok(told);
+    }
+    if let Some(told) = drafts::pressed(surface, whom, message, mark).await? {
         return Ok(told);
     }
     let (question, choice) = match chosen(surface, whom, message, mark).await? {

@@ -227,9 +227,11 @@ async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, Sur
         };
         let messages = Query::new().equal("session", idea.session);
         let messages = store.list::<Message>(messages).await?;
-        let answer = messages
-            .iter()
-            .find(|message| message.author == Author::Agent && Some(message.id) > phone.shown);
+        let answer = messages.iter().find(|message| {
+            phone
+                .shown
+                .is_none_or(|shown| drafts::is_answer(message, shown))
+        });
         let Some(answer) = answer else {
             rest = rest.min(LOOK);
             drafts.show(surface, &phone, chat).await?;
@@ -265,7 +267,9 @@ async fn shown(
     }
     let shown = answer.id;
     phones::change(&surface.context(), &phone.person, |phone| {
-        phone.draft = phone.draft.filter(|draft| draft.answers != answers);
+        if phone.draft.is_some_and(|draft| draft.answers == answers) {
+            drafts::leave(phone);
+        }
         // Somebody who wrote meanwhile waits for the next answer.
         if phone.shown < Some(shown) {
             phone.shown = Some(shown);

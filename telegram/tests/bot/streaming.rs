@@ -2,8 +2,9 @@
 
 use anyhow::Context as _;
 use ropewalk_bus::LiveEvent;
+use ropewalk_desk::phones as linking;
 use ropewalk_schemas::idea::Message;
-use ropewalk_schemas::{MessageId, Slug, Subject};
+use ropewalk_schemas::{MessageId, Slug, Subject, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ async fn an_answer_whose_words_a_restart_cut_off_takes_their_place() -> anyhow::
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_as_another_message()
+async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_and_a_press_mends_those()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let house = House::open(directory.path(), &phones.server).await?;
@@ -127,16 +128,28 @@ async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_as_another_mes
     // As after a death between sending them and writing that down.
     phones.fault("lost").await?;
     delta(&house, newest(&house).await?, "1", "Who")?;
-    phones.message(ADA, "Who …").await?;
+    let lost = phones.message(ADA, "Who …").await?;
+    let [(label, data)] = &lost.buttons[..] else {
+        anyhow::bail!("not one button: {lost:?}");
+    };
+    assert_eq!(label, "Show the whole answer");
+    phones.press(ADA, ADA, lost.id, data).await?;
+    phones.shown("The answer is still being written.").await?;
     house.close().await?;
     let house = House::open(directory.path(), &phones.server).await?;
+    delta(&house, newest(&house).await?, "2", "Who walks")?;
     answer(&house, "Who walks?").await?;
     phones.message(ADA, "Who walks?").await?;
+    phones.press(ADA, ADA, lost.id, data).await?;
+    becomes(&phones, lost.id, "Who walks?").await?;
     phones.write(ADA, ADA, "/ideas").await?;
     phones.message(ADA, "walks: Walks").await?;
     let told = phones.messages(ADA).await?;
-    let whole = told.iter().filter(|one| one.text == "Who walks?");
-    assert_eq!(whole.count(), 1, "{told:#?}");
+    let texts: Vec<&str> = told.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(&texts[1..3], ["Who …", "Who walks?"], "{told:#?}");
+    assert_eq!(texts.len(), 4, "each once: {told:#?}");
+    let phone = linking::of(&house.services.store, &UserSlug::parse("ada")?).await?;
+    assert_eq!((phone.repeats, phone.draft), (1, None));
     house.close().await
 }
 
