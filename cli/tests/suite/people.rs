@@ -3,6 +3,7 @@
 mod at_once;
 mod brought;
 mod described;
+mod journey;
 mod phone;
 mod serving;
 mod surfaces;
