@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use ropewalk_runtime::http::{ClientOptions, client};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::phone::Phone as KnownPhone;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::{ComponentName, QuestionId};
 use ropewalk_store::{ChangeSet, Query};
@@ -261,6 +262,33 @@ impl Phone {
         Ok(())
     }
 
+    /// Waits until a message was edited to hold `text`.
+    async fn until_edited(&self, message: &Value, text: &str) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            let edits = self.did("editmessagetext").await?;
+            let mut edits = edits.iter().map(|edit| &edit["parameters"]);
+            let holds = |edit: &Value| edit["text"].as_str().is_some_and(|now| now.contains(text));
+            if edits.any(|edit| edit["message_id"] == *message && holds(edit)) {
+                return Ok(());
+            }
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "never `{text}`: {}",
+                self.project.said()
+            );
+            pause().await;
+        }
+    }
+
+    /// Returns what is known of the phone.
+    async fn known(&self) -> anyhow::Result<KnownPhone> {
+        let store = store(self.project.path()).await?;
+        let known = store.get::<KnownPhone>("pat").await?;
+        store.close().await?;
+        Ok(known.context("no phone")?.into_inner())
+    }
+
     /// Lists the numbers of the messages that were mended, each as often as it was.
     async fn mended(&self) -> anyhow::Result<Vec<Value>> {
         let edits = self.did("editmessagetext").await?.into_iter();
@@ -469,5 +497,65 @@ async fn a_kill_while_what_was_left_is_done_again_begins_no_second_idea() -> any
     phone.until_handled().await?;
     assert_eq!(phone.ideas().await?, 1, "it was begun once");
     stop(&mut up).await?;
+    Ok(())
+}
+
+/// Lets the model answer, perhaps `slowly`: it says a few words before it looks around, and takes its time then.
+fn speak(phone: &Phone, slowly: bool) -> anyhow::Result<()> {
+    let script = phone.project.path().join("script.yaml");
+    let looks = json!({ "text": "Let me look around.", "tools": [{ "name": "ls", "input": {} }] });
+    let looks = json!({ "agent": "ideation", "turn": 1, "reply": looks });
+    let answers = json!([{ "name": "reply", "input": {
+        "text": "Noted, all of it.", "artifacts": [], "decisions": [], "risks": [], "confidence": 0.4 } }]);
+    let answers = |delay: u32| json!({ "agent": "ideation", "reply": { "delay_ms": delay, "tools": answers } });
+    let rules = if slowly {
+        json!([looks, answers(5_000)])
+    } else {
+        json!([answers(0)])
+    };
+    Ok(std::fs::write(script, rules.to_string())?)
+}
+
+#[tokio::test]
+async fn a_kill_while_an_answer_is_shown_leaves_one_message_more_at_most_and_counts_it()
+-> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    let (words, answer) = ("…", "Noted, all of it.");
+    let (mut drafts, mut answers) = (0, 0);
+    for (round, (slowly, place, drafted, answered)) in [
+        // Its first words are sent, which a press mends where nobody else does.
+        (true, "telegram.answer.begun:1", 0, 1),
+        (true, "telegram.answer.sent:1", 1, 1),
+        // The whole of it is.
+        (false, "telegram.answer.begun:1", 0, 1),
+        (false, "telegram.answer.sent:1", 0, 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        speak(&phone, slowly)?;
+        let idea = format!("a page that counts all the walks of a week, for the {round}. time");
+        phone.write(&format!("/newtask {idea}")).await?;
+        phone.project.crash_at(place, &[]).await?;
+        drafts += drafted;
+        let told = phone.did("sendmessage").await?;
+        assert_eq!(phone.sent(words).await?.len(), drafts, "{round}: {told:#?}");
+        let mut up = phone.up().await?;
+        answers += answered;
+        phone.messages_with(answer, answers).await?;
+        if drafted > 0 {
+            let lost = phone.messages_with(words, drafts).await?.pop();
+            let lost = lost.context("no first words")?;
+            phone.press(&lost, "Show the whole answer").await?;
+            let number = &lost["result"]["message_id"];
+            phone.until_edited(number, answer).await?;
+        }
+        stop(&mut up).await?;
+        let pat = phone.known().await?;
+        let repeats = u32::try_from(round)? + 1;
+        assert_eq!((pat.repeats, pat.draft), (repeats, None), "{round}");
+        assert_eq!(phone.sent(words).await?.len(), drafts, "{round}");
+        assert_eq!(phone.sent(answer).await?.len(), answers, "{round}");
+    }
     Ok(())
 }
