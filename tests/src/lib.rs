@@ -10,6 +10,7 @@
 pub mod bombs;
 pub mod fuzz;
 pub mod labels;
+pub mod likeness;
 pub mod namespaces;
 mod process;
 pub mod program;

@@ -14,8 +14,7 @@ use crate::project::{PATIENCE, Project, chat, rule};
 #[tokio::test]
 async fn words_calls_and_differences_are_seen_while_a_task_is_worked_on() -> anyhow::Result<()> {
     let turn = |turn: u32| json!({ "agent": "build", "task": "T-001", "turn": turn });
-    let waits =
-        format!("touch {WAITING}; until rm {GO} 2>/dev/null; do sleep 0.1; done; rm {WAITING}");
+    let waits = waiting();
     let write = json!({ "path": "parts/01.txt", "content": "part 1 is ready\n" });
     let mut begins = rule(&turn(2), "write", &write);
     begins["reply"]["text"] = json!(format!("I begin with part 1. {HOSTILE}"));
@@ -43,8 +42,13 @@ async fn words_calls_and_differences_are_seen_while_a_task_is_worked_on() -> any
 const WAITING: &str = "waiting";
 const GO: &str = "go";
 
+/// Returns a command that waits until [`go_on`] lets it.
+pub(crate) fn waiting() -> String {
+    format!("touch {WAITING}; until rm {GO} 2>/dev/null; do sleep 0.1; done; rm {WAITING}")
+}
+
 /// Lets the command go on that waits in some slot.
-async fn go_on(project: &Project) -> anyhow::Result<()> {
+pub(crate) async fn go_on(project: &Project) -> anyhow::Result<()> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         for slot in std::fs::read_dir(project.path().join("state/slots"))? {

@@ -4,6 +4,7 @@ mod broker;
 mod crash;
 mod emulator;
 mod fallback;
+mod journey;
 mod live;
 mod overnight;
 mod pages;

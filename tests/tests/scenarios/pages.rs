@@ -9,15 +9,14 @@ use anyhow::{Context, bail, ensure};
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Message};
-use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
 use ropewalk_tests::servers::node_modules;
 use serde_json::{Value, json};
 
-use crate::picture::{check_at_rest, git, store};
-use crate::project::{LINES, PATIENCE, Project, TASKS, plan, rule};
+use crate::picture::{git, store};
+use crate::project::{LINES, PATIENCE, Project, plan, rule};
 use crate::running::{RunningProgram, start, until_ready};
 
 /// Starts `up` there, waits until it takes requests, and returns it with the link that it shows.
@@ -98,46 +97,6 @@ impl Walk {
         ensure!(walked.status.success(), "{told}");
         Ok(())
     }
-}
-
-#[tokio::test]
-async fn an_idea_is_talked_about_approved_built_and_merged_with_the_pages_alone()
--> anyhow::Result<()> {
-    let project = Project::saying(&format!(" {HOSTILE}"))?;
-    let lesson = format!("What was learned. {HOSTILE}");
-    project.verb(&["knowledge", "add", &lesson], "")?;
-    let (up, link) = serve(&project, "127.0.0.1:0").await?;
-    Walk::begin("journey.cjs", &[&link])?.end()?;
-    drop(up);
-
-    let store = store(project.path()).await?;
-    let specifications = store.list::<Specification>(Query::new()).await?;
-    let approval = specifications[0].approval.as_ref().context("no approval")?;
-    assert_eq!(approval.by.as_str(), "pat");
-    assert_eq!(Some(&approval.hash), specifications[0].hash.as_ref());
-    let questions = store.list::<Question>(Query::new()).await?;
-    let merged = questions
-        .iter()
-        .find(|question| question.trigger == "build_finished");
-    let answer = merged.and_then(|question| question.answer.as_ref());
-    let answer = answer.context("the question about the branch has no answer")?;
-    assert_eq!(
-        (answer.by.as_str(), answer.channel.as_str()),
-        ("pat", "page")
-    );
-    let builds = store.list::<Build>(Query::new()).await?;
-    let commit = builds[0].merged.as_ref().context("nothing was merged")?;
-    let repository = project.repository();
-    let head = git(&repository, &["rev-parse", "main"])?;
-    assert_eq!(head.trim(), commit.as_str());
-    for number in 1..=TASKS {
-        let file = format!("main:parts/{number:02}.txt");
-        assert_eq!(
-            git(&repository, &["show", &file])?.trim(),
-            format!("part {number} is ready {HOSTILE}")
-        );
-    }
-    check_at_rest(&store).await
 }
 
 /// Talks about an idea and lets its specification be written, and returns the id of that.
@@ -284,13 +243,18 @@ async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
 }
 
 /// Returns a project whose model answers by these rules before the others.
-pub(crate) fn answering(mut rules: Vec<Value>) -> anyhow::Result<Project> {
+pub(crate) fn answering(rules: Vec<Value>) -> anyhow::Result<Project> {
     let project = Project::new()?;
+    answer_first(&project, rules)?;
+    Ok(project)
+}
+
+/// Lets the model of a project answer by these rules before its others.
+pub(crate) fn answer_first(project: &Project, mut rules: Vec<Value>) -> anyhow::Result<()> {
     let script = project.path().join("script.yaml");
     let others: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&script)?)?;
     rules.extend(others);
-    std::fs::write(script, Value::Array(rules).to_string())?;
-    Ok(project)
+    Ok(std::fs::write(script, Value::Array(rules).to_string())?)
 }
 
 #[tokio::test]

@@ -84,6 +84,16 @@ pub(crate) async fn until_events(
 pub(crate) async fn finish(runner: &Runner, rehearsal: &Path, builds: usize) -> anyhow::Result<()> {
     let mut up = start(runner, &["up"])?;
     until_ready(rehearsal, &mut up).await?;
+    until_reviewed(rehearsal, &mut up, builds).await?;
+    stop(&mut up).await.map(drop)
+}
+
+/// Waits until so many builds are reviewed and nothing is left to be handled.
+pub(crate) async fn until_reviewed(
+    rehearsal: &Path,
+    up: &mut RunningProgram,
+    builds: usize,
+) -> anyhow::Result<()> {
     let began = Instant::now();
     let store = store(rehearsal).await?;
     loop {
@@ -105,8 +115,7 @@ pub(crate) async fn finish(runner: &Runner, rehearsal: &Path, builds: usize) -> 
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    store.close().await?;
-    stop(&mut up).await.map(drop)
+    Ok(store.close().await?)
 }
 
 /// Asks the program to stop and returns how long that took; fails when it takes too long or ends in an error.
