@@ -193,3 +193,81 @@ fn wanted<T: FromStr<Err: Display>>(field: &str, text: Option<&str>) -> Result<O
 
 /// What every handler takes.
 type Here = State<ServerState>;
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+    use crate::take;
+
+    /// Reads a body as one type; what is refused is said in words.
+    fn is<T: DeserializeOwned>(body: &[u8]) -> bool {
+        match take::parse::<T>(body) {
+            Ok(_) => true,
+            Err(refused) => {
+                assert!(!refused.words().message.is_empty());
+                false
+            }
+        }
+    }
+
+    /// A body is what each resource takes, or is refused; what is taken is JSON in which no text holds U+0000.
+    #[test]
+    fn fuzz_api_bodies() {
+        type Taker = fn(&[u8]) -> bool;
+        let kinds: [(&str, Taker); 16] = [
+            ("retry", is::<build_tasks::Retry>),
+            ("tell", is::<build_tasks::Tell>),
+            ("rank", is::<build_tasks::Rank>),
+            ("land", is::<build_tasks::Land>),
+            ("why", is::<builds::Why>),
+            ("replay", is::<events::Replay>),
+            ("halt", is::<halt::StopAll>),
+            ("idea", is::<ideas::NewIdea>),
+            ("words", is::<ideas::Words>),
+            ("reason", is::<ideas::Reason>),
+            ("lesson", is::<knowledge::NewKnowledge>),
+            ("comments", is::<lines::CommentsRequest>),
+            ("answer", is::<questions::AnswerRequest>),
+            ("specification", is::<specifications::SpecificationRequest>),
+            ("approval", is::<specifications::ApprovalRequest>),
+            ("feedback", is::<specifications::Feedback>),
+        ];
+        let check = |body: &[u8]| {
+            let taken = kinds.iter().filter(|(_, takes)| takes(body));
+            let taken: Vec<&str> = taken.map(|(name, _)| *name).collect();
+            let value = serde_json::from_slice::<serde_json::Value>(body);
+            if !taken.is_empty() {
+                let value = value.as_ref().unwrap();
+                assert!(value.is_object(), "{value}");
+                assert!(!value.to_string().contains("\\u0000"), "{value}");
+            }
+            format!("{} {taken:?}", value.is_ok())
+        };
+        let words = [
+            "\"text\":",
+            "\"task\":",
+            "\"reason\":",
+            "\"hash\":",
+            "\"priority\":",
+            "\"choice\":",
+            "null",
+            "\\u0000",
+            "\\ud800",
+            "1e400",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            "\"",
+        ];
+        ropewalk_tests::fuzz::Target {
+            name: "api-bodies",
+            words: &words,
+            check: &check,
+        }
+        .run();
+    }
+}

@@ -39,7 +39,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 }
 
 /// Reads JSON; the field that is wrong is named.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.trim_ascii().is_empty() {
         let text = ("the body is empty", "send a JSON object, if only `{}`");
         return Err(Problem::usage(text));

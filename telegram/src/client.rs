@@ -375,6 +375,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::commands::{self, TextInput};
+    use crate::keyboard::Mark;
 
     #[test]
     fn posts_of_channels_what_is_edited_and_what_bots_say_are_of_nobody() {
@@ -416,5 +418,57 @@ mod tests {
             "cannot set up the HTTP client for Telegram: a; b".into()
         );
         assert!(ClientError::Token.next().is_some());
+    }
+
+    /// Whatever is brought is of somebody or of nobody, and is the same where it is kept and read again.
+    #[test]
+    fn fuzz_telegram_updates() {
+        let check = |input: &[u8]| {
+            let Ok(update) = parse(input) else {
+                return "none".to_owned();
+            };
+            let kept = serde_json::to_vec(&update).unwrap();
+            assert_eq!(serde_json::from_slice::<Update>(&kept).unwrap(), update);
+            let did = match &update.did {
+                Interaction::Wrote { text, reply_to, .. } => {
+                    let meant = match commands::read(text) {
+                        TextInput::Start(_) => "links",
+                        TextInput::Order(..) => "orders",
+                        TextInput::Unknown(_) => "orders nothing",
+                        TextInput::Words => "says",
+                    };
+                    format!("{meant} {}", reply_to.is_some())
+                }
+                Interaction::Sent { file, .. } => format!("{:?}", file.kind),
+                Interaction::Pressed { data, .. } => match Mark::read(data) {
+                    Some(mark) => format!("{}", mark.place.min(3)),
+                    None => "presses nothing".to_owned(),
+                },
+                Interaction::Other => "other".to_owned(),
+            };
+            format!("{} {did}", update.from.is_some())
+        };
+        let words = [
+            "\"message\":",
+            "\"edited_message\":",
+            "\"channel_post\":",
+            "\"callback_query\":",
+            "\"from\":",
+            "\"chat\":",
+            "\"text\":",
+            "\"photo\":",
+            "\"reply_to_message\":",
+            "\"type\":\"private\"",
+            "\"/start \"",
+            "\"/status\"",
+            "-1",
+            "{}",
+        ];
+        ropewalk_tests::fuzz::Target {
+            name: "telegram-updates",
+            words: &words,
+            check: &check,
+        }
+        .run();
     }
 }

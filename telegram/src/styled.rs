@@ -213,7 +213,7 @@ pub(crate) fn messages(text: &str) -> Vec<StyledText> {
         }
     }
     if pieces.is_empty() {
-        pieces.push(whole);
+        pieces.push(StyledText::default());
     }
     pieces
 }
@@ -306,5 +306,38 @@ mod tests {
         let joined: String = cut.into_iter().map(|piece| piece.plain).collect();
         assert_eq!(joined, faces);
         assert_eq!(messages("").len(), 1);
+    }
+
+    /// Every piece fits into a message, its spans are whole letters of it one behind the other, and nothing to see is lost.
+    #[test]
+    fn fuzz_telegram_marks() {
+        let seen = |text: &str| text.split_whitespace().collect::<String>();
+        let check = |input: &[u8]| {
+            let text = String::from_utf8_lossy(input);
+            let (whole, pieces) = (StyledText::of(&text), messages(&text));
+            for piece in &pieces {
+                let letters: Vec<u16> = piece.plain.encode_utf16().collect();
+                assert!(letters.len() <= MOST);
+                let mut end = 0;
+                for span in &piece.spans {
+                    assert!(span.length > 0 && span.offset >= end);
+                    end = span.offset + span.length;
+                    String::from_utf16(&letters[span.offset..end]).unwrap();
+                }
+            }
+            let plain: String = pieces.iter().map(|piece| piece.plain.as_str()).collect();
+            assert_eq!(seen(&plain), seen(&whole.plain));
+            let blocks = whole.spans.iter().filter(|span| span.style == Style::Block);
+            let spans = whole.spans.len().min(9);
+            format!("{} {spans} {}", pieces.len(), blocks.count().min(3))
+        };
+        ropewalk_tests::fuzz::Target {
+            name: "telegram-marks",
+            words: &[
+                "```\n", "\n```", "````", "`", "**", "\n\n", "😀", " ", "token: ",
+            ],
+            check: &check,
+        }
+        .run();
     }
 }

@@ -193,9 +193,9 @@ async fn what_people_say_is_heard_by_one_process_at_a_time_and_done_once_also_wh
         })
         .await?;
         let place = poller(&team, &processes).await?;
-        let mut heard = processes.remove(place);
-        kill(heard.pid()?, Signal::SIGKILL)?;
-        heard.0.wait()?;
+        let mut dying = processes.remove(place);
+        kill(dying.pid()?, Signal::SIGKILL)?;
+        dying.0.wait()?;
         let started = start(&team.project.runner, &hears)?;
         processes.push(started);
     }

@@ -60,7 +60,8 @@ fn script() -> String {
     let plan = json!({ "agent": "specification",
         "reply": { "tools": [{ "name": "specification", "input": plan() }] } });
     let rules = ideation.iter().chain([&plan]).chain(&building);
-    rules.map(|rule| format!("- {rule}\n")).collect()
+    let lines: Vec<String> = rules.map(|rule| format!("- {rule}\n")).collect();
+    lines.concat()
 }
 
 /// Returns a plan of two tasks, one after the other.
@@ -392,8 +393,11 @@ fn events(world: &World) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns the conversation: who said what, and which files came along.
-fn conversation(world: &World) -> Vec<(Value, String, Vec<(Value, Value)>)> {
+/// Who said it, what it is, and the paths and hashes of the files that came along.
+type MessageParts = (Value, String, Vec<(Value, Value)>);
+
+/// Returns the conversation.
+fn conversation(world: &World) -> Vec<MessageParts> {
     let idea = world.json("idea show walks");
     let messages = idea["messages"].as_array().unwrap().iter();
     messages
