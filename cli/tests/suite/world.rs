@@ -252,6 +252,14 @@ script = "../script.yaml"
         (up, unread)
     }
 
+    /// Starts `ropewalk up` as a terminal does that takes it along when it is closed, and waits until it runs: also where
+    /// these tests are to outlive theirs.
+    pub(crate) fn up_attached(&self) -> Up {
+        let mut attached = Process::new("env");
+        attached.args(["--default-signal=HUP", BINARY, "up"]);
+        self.up_by(&mut attached)
+    }
+
     /// Starts `ropewalk up` as `nohup` does, and waits until it runs.
     pub(crate) fn up_detached(&self) -> Up {
         let mut shell = Process::new("sh");
