@@ -87,25 +87,29 @@ async fn find(work: &Work<'_>) -> Result<Option<HandWork>, BuilderError> {
     let base = work.base();
     let clone = &work.shared.clone;
     let build = &work.claim.build;
-    if let Some(found) = adopted(work.shared, &work.context, build).await?
-        && !clone.is_ancestor(&found.branch, &base).await?
-    {
-        let made = clone.log(Some(&base), &found.branch).await?;
-        return Ok(Some(HandWork {
-            commit: found.head,
-            parent: base,
-            branch: Some(found.branch),
-            told: told(&made),
-        }));
+    if let Some(found) = adopted(work.shared, &work.context, build).await? {
+        // Other tasks land, and are published, while this one begins.
+        let made = by_people(clone.log(Some(&base), &found.branch).await?);
+        if !made.is_empty() {
+            return Ok(Some(HandWork {
+                commit: found.head,
+                parent: base,
+                branch: Some(found.branch),
+                told: told(&made),
+            }));
+        }
     }
-    let made = clone.log(Some(&since), &base).await?;
-    let made: Vec<LoggedCommit> = made.into_iter().filter(|one| !is_ours(one)).collect();
+    let made = by_people(clone.log(Some(&since), &base).await?);
     Ok((!made.is_empty()).then(|| HandWork {
         commit: base,
         parent: since,
         branch: None,
         told: told(&made),
     }))
+}
+
+fn by_people(made: Vec<LoggedCommit>) -> Vec<LoggedCommit> {
+    made.into_iter().filter(|one| !is_ours(one)).collect()
 }
 
 fn is_ours(commit: &LoggedCommit) -> bool {
