@@ -18,8 +18,12 @@ async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
     (spec, build)
 }
 
-/// Commits files on the branch of the build, and returns the commit.
+/// Commits files on the branch of the build as a person, and returns the commit.
 fn commit(open: &OpenHouse, files: &[(&str, &str)]) -> String {
+    commit_with(open, "Fix it myself", files)
+}
+
+fn commit_with(open: &OpenHouse, message: &str, files: &[(&str, &str)]) -> String {
     let aside = tempfile::tempdir().unwrap();
     let aside = aside.path().join("tree");
     let tree = aside.to_str().unwrap();
@@ -28,7 +32,7 @@ fn commit(open: &OpenHouse, files: &[(&str, &str)]) -> String {
         std::fs::write(aside.join(file), content).unwrap();
     }
     git(&aside, &["add", "."]);
-    git(&aside, &["commit", "-q", "-m", "Fix it myself"]);
+    git(&aside, &["commit", "-q", "-m", message]);
     let theirs = git(&aside, &["rev-parse", "HEAD"]);
     open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
     theirs
@@ -92,6 +96,30 @@ async fn a_fix_by_hand_that_does_not_pass_is_asked_about_and_built_on() {
     assert!(house.calls() > calls, "a model went on from it");
     let head = build.head.as_ref().unwrap().as_str();
     open.git(&["merge-base", "--is-ancestor", &theirs, head]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_task_puts_on_the_branch_is_no_fix_by_hand() {
+    let house = house();
+    let open = house.open().await;
+    let (spec, build) = left_to_a_person(&open).await;
+    // What a task leaves there that lands while this one begins.
+    let message = format!("Do more\n\nRopewalk-Execution: {}", build.id);
+    commit_with(&open, &message, &[("T-3.txt", "good\n")]);
+    let calls = house.calls();
+    retry(&open, &build, None).await;
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-2").state == TaskState::Complete
+    })
+    .await;
+    assert!(house.calls() > calls, "a model was asked");
+    let attempts = open.attempts(build.id, "T-2").await;
+    let told = attempts.last().unwrap().summary.as_deref();
+    assert!(
+        told.is_none_or(|told| !told.starts_with("Made by hand")),
+        "{told:?}"
+    );
     open.close().await;
 }
 
