@@ -24,7 +24,8 @@ pub fn kept(value: Value, surfaces: &[&str]) -> String {
     plain(&without(value).to_string(), surfaces)
 }
 
-/// Leaves out of a text its ids, hashes and times, what stands between words, and the one of `surfaces` that somebody used.
+/// Leaves out of a text its ids, hashes and times, what stands between words, which loop did it, and the one of `surfaces`
+/// that somebody used.
 pub fn plain(written: &str, surfaces: &[&str]) -> String {
     let is_apart = |letter: char| !letter.is_alphanumeric() && !"-:.".contains(letter);
     let words = written.split(is_apart).filter(|word| !word.is_empty());
@@ -33,6 +34,7 @@ pub fn plain(written: &str, surfaces: &[&str]) -> String {
         let is_made = has_digit && (word.len() > 6 || word.contains(':'));
         match word {
             _ if surfaces.contains(&word) => "surface",
+            _ if word.starts_with("loop-") => "loop",
             _ if is_made => "#",
             _ => word,
         }
@@ -48,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_differs_between_any_two_runs_is_left_out_and_nothing_else() {
-        let run = |id: &str, surface: &str, took: u32| json!({ "id": id, "by": "pat", "channel": surface, "took_ms": took, "text": format!("Part 12 of {id}.") });
+        let run = |id: &str, surface: &str, took: u32| json!({ "id": id, "by": "pat", "channel": surface, "took_ms": took, "text": format!("Part 12 of {id} in loop-{took}.") });
         let surfaces = ["cli", "page"];
         let one = kept(run("0190f5fe-7c00-7000", "cli", 1), &surfaces);
         let other = kept(run("0190f5fe-8d11-7000", "page", 2), &surfaces);

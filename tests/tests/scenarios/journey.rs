@@ -11,8 +11,7 @@ use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use likeness::{assert_alike, branch, events, rows};
-
+use self::likeness::{assert_alike, branch, events, rows};
 use crate::live::{go_on, waiting};
 use crate::pages::{HOSTILE, Walk, answer_first, serve};
 use crate::picture::{check_at_rest, git, store};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::sys::signal::Signal;
+use ropewalk_tests::likeness;
 use ropewalk_tests::servers::TelegramServer;
 use serde_json::{Value, json};
 
@@ -16,6 +17,8 @@ use super::phone::{
 use crate::approvals::{text, until};
 use crate::world::World;
 
+/// What events and rows call a surface; they differ by nothing else.
+const SURFACES: [&str; 2] = ["cli", "telegram"];
 /// What an idea is about, for who did not understand it.
 const WORDS: &str = "People who walk every day forget where they have been";
 /// What is said after that.
@@ -414,41 +417,12 @@ fn conversation(world: &World) -> Vec<MessageParts> {
         .collect()
 }
 
-/// Writes a value without what depends on the machine: how long something took, who did it, how much it said.
 fn kept(value: Value) -> String {
-    fn without(value: Value) -> Value {
-        let depends = |name: &str| {
-            name.ends_with("_seconds")
-                || name.ends_with("_ms")
-                || ["loop_name", "tokens", "spent"].contains(&name)
-        };
-        match value {
-            Value::Object(fields) => fields
-                .into_iter()
-                .filter(|(name, _)| !depends(name))
-                .map(|(name, value)| (name, without(value)))
-                .collect(),
-            Value::Array(items) => items.into_iter().map(without).collect(),
-            other => other,
-        }
-    }
-    plain(&without(value).to_string())
+    likeness::kept(value, &SURFACES)
 }
 
-/// Leaves out of a text its ids, hashes and times, which loop did it, and the surface that somebody used.
 fn plain(written: &str) -> String {
-    let is_apart = |letter: char| !letter.is_alphanumeric() && !"-:.".contains(letter);
-    let words = written.split(is_apart).map(|word| {
-        let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
-        let is_made = has_digit && (word.len() > 6 || word.contains(':'));
-        match word {
-            "cli" | "telegram" => "surface",
-            _ if word.starts_with("loop-") => "loop",
-            _ if is_made => "#",
-            _ => word,
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
+    likeness::plain(written, &SURFACES)
 }
 
 /// Checks that each branch has the same commits and files, and that those hold the same.
