@@ -1,12 +1,13 @@
 //! Finds changes that only a person may accept: of existing tests, and of what decides about the work itself.
 //!
-//! In this order: what was made since the build began is free; an existing test may gain and nothing else; a product
+//! In this order: what was made since the build began is free, unless it stands in for what judges; an existing test may gain and nothing else; a product
 //! that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
 //! and what the project protects is not.
 
 mod entries;
 mod imports;
 mod reach;
+mod stand_ins;
 mod test_changes;
 
 use ropewalk_schemas::question::FileChange;
@@ -25,7 +26,13 @@ const STEERING: &[&str] = &[
     "rust-toolchain.toml",
     "nextest.toml",
     "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
     "tox.ini",
+    ".npmrc",
+    ".yarnrc.yml",
+    "bunfig.toml",
     "conftest.py",
     "sitecustomize.py",
     ".gitlab-ci.yml",
@@ -120,7 +127,7 @@ impl Rules<'_> {
     pub fn why(&self, change: &Change<'_>) -> Option<String> {
         let path = change.path;
         if !change.at_base {
-            return created(change);
+            return weakened(change).or_else(|| self.by_stand_in(change));
         }
         if is_test(path) {
             return test_changes::why(change);
@@ -134,6 +141,18 @@ impl Rules<'_> {
                 self.is_of_project(path)
                     .then(|| format!("`{path}` is protected by `gate.protected`"))
             })
+    }
+
+    fn declares(&self, path: &str) -> bool {
+        self.task.block.files().any(|file| file.as_str() == path)
+    }
+
+    fn by_stand_in(&self, change: &Change<'_>) -> Option<String> {
+        let after = change.after?;
+        let is_free = self.declares(change.path);
+        (!is_free)
+            .then(|| stand_ins::why(self.reach, change.path, after))
+            .flatten()
     }
 
     fn is_of_project(&self, path: &str) -> bool {
@@ -167,7 +186,7 @@ impl Rules<'_> {
 
     fn by_use(&self, path: &str) -> Option<String> {
         let used = self.reach.of(path)?;
-        let declared = self.task.block.files().any(|file| file.as_str() == path);
+        let declared = self.declares(path);
         // What only the task's own check looks at is what the task is to make.
         let looked_at = !used.runs && !used.by_gate;
         if (declared || looked_at) && !used.decides && !judges(path) {
@@ -181,14 +200,9 @@ impl Rules<'_> {
     }
 }
 
-/// What was made since the build began is free, but a new file may still reach into the tests that were there.
-fn created(change: &Change<'_>) -> Option<String> {
-    let name = name_of(change.path);
-    let sees_all_tests = matches!(
-        name,
-        "conftest.py" | "sitecustomize.py" | "usercustomize.py"
-    );
-    if !sees_all_tests {
+/// Says whether a new file reaches into the tests that were there, and weakens them.
+fn weakened(change: &Change<'_>) -> Option<String> {
+    if !sees_all_tests(name_of(change.path)) {
         return None;
     }
     let sign = test_changes::sign(
@@ -196,6 +210,13 @@ fn created(change: &Change<'_>) -> Option<String> {
         change.after.unwrap_or_default(),
     )?;
     Some(format!("`{}` weakens tests: {sign}", change.path))
+}
+
+fn sees_all_tests(name: &str) -> bool {
+    matches!(
+        name,
+        "conftest.py" | "sitecustomize.py" | "usercustomize.py"
+    )
 }
 
 /// Says whether a file steers whatever checks run, by its name.
@@ -240,8 +261,8 @@ fn name_of(path: &str) -> &str {
 ///
 /// Of a file with entries only some may judge, so that its change is looked at when it is there.
 pub fn is_kept(path: &str, rules: &Rules<'_>) -> bool {
-    let declared = rules.task.block.files().any(|file| file.as_str() == path);
-    !declared && (is_steering(path) || rules.by_use(path).is_some() || rules.is_of_project(path))
+    !rules.declares(path)
+        && (is_steering(path) || rules.by_use(path).is_some() || rules.is_of_project(path))
 }
 
 /// Reads what the checks of a gate name and run; `contents` returns what a file holds.

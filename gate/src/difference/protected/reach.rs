@@ -1,22 +1,15 @@
 //! Finds what a check names and runs: on its own line, and one level further in what that line runs.
 
+mod programs;
+
 use std::collections::BTreeMap;
 
 use super::entries;
-use crate::line::{self, SimpleCommand, name_of};
+use crate::line::{self, SimpleCommand};
+use programs::{EntryRun, entry_of, joined, path_in, python_path, run_file};
 
-/// Programs that run the file that they are given.
-const INTERPRETERS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "source", ".", "python", "pypy", "node", "deno", "bun",
-    "tsx", "ts-node", "ruby", "perl", "php", "lua", "Rscript", "pwsh",
-];
-/// Those of them whose files are read further.
+/// Interpreters whose files are read further.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "source", "."];
-/// Programs that run scripts of a package.json.
-const PACKAGE_RUNNERS: &[&str] = &["npm", "yarn", "pnpm", "bun"];
-/// Their verbs that are scripts by themselves.
-const SCRIPT_VERBS: &[&str] = &["test", "start", "stop", "restart", "t", "tst"];
-
 /// Files with entries that a script may run, whose own lines are not known yet.
 const ROOT_FILES: &[&str] = &[
     "GNUmakefile",
@@ -55,6 +48,12 @@ pub struct Entry {
 pub struct Reach {
     files: BTreeMap<String, Use>,
     entries: BTreeMap<String, Vec<Entry>>,
+    /// Files that would be run in the place of one with entries, if they were there, by the check that does.
+    before: BTreeMap<String, String>,
+    /// Where programs of Python look for modules first, by the check that starts them.
+    python: BTreeMap<String, String>,
+    /// A command of the gate.
+    of_gate: Option<String>,
 }
 
 /// Where a line is run and what follows from what it runs.
@@ -77,6 +76,21 @@ impl Reach {
         self.entries.get(path).into_iter().flatten()
     }
 
+    /// Returns the check that would run a file in the place of the one that it runs.
+    pub(super) fn goes_before(&self, path: &str) -> Option<&str> {
+        self.before.get(path).map(String::as_str)
+    }
+
+    /// Returns the check that starts Python where it looks for modules in a directory first.
+    pub(super) fn python_in(&self, directory: &str) -> Option<&str> {
+        self.python.get(directory).map(String::as_str)
+    }
+
+    /// Returns a command of the gate, if there is one.
+    pub(super) fn of_gate(&self) -> Option<&str> {
+        self.of_gate.as_deref()
+    }
+
     /// Adds what a line names and runs.
     pub(super) fn add(
         &mut self,
@@ -85,6 +99,9 @@ impl Reach {
         by_gate: bool,
         contents: &dyn Fn(&str) -> Option<String>,
     ) {
+        if by_gate {
+            self.of_gate.get_or_insert_with(|| check.to_owned());
+        }
         let place = Place {
             check,
             directory: String::new(),
@@ -141,6 +158,10 @@ impl Reach {
                 self.inner(place, &text, contents);
             }
         }
+        if let Some(directory) = python_path(program, arguments, &place.directory) {
+            let check = || place.check.to_owned();
+            self.python.entry(directory).or_insert_with(check);
+        }
         if let Some(run) = entry_of(program, arguments) {
             self.entry(place, &run, contents);
         }
@@ -157,12 +178,18 @@ impl Reach {
             return;
         };
         let candidates = run.files.iter().filter_map(|file| joined(&directory, file));
-        let Some((path, text)) = candidates
-            .into_iter()
-            .find_map(|path| contents(&path).map(|text| (path, text)))
+        let candidates: Vec<String> = candidates.collect();
+        let Some((at, text)) = candidates
+            .iter()
+            .enumerate()
+            .find_map(|(at, path)| Some((at, contents(path)?)))
         else {
             return;
         };
+        for path in &candidates[..at] {
+            self.before.insert(path.clone(), place.check.to_owned());
+        }
+        let path = &candidates[at];
         for name in &run.names {
             let entry = Entry {
                 check: place.check.to_owned(),
@@ -180,7 +207,7 @@ impl Reach {
                 directory: directory.clone(),
                 ..*place
             };
-            self.inner(&inner, &entries::commands(&path, &text, name), contents);
+            self.inner(&inner, &entries::commands(path, &text, name), contents);
         }
     }
 
@@ -251,135 +278,6 @@ pub fn looked_at<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-/// Returns the file that a command runs, as its words name it.
-fn run_file<'a>(program: &'a str, arguments: &'a [String]) -> Option<&'a str> {
-    if program.contains('/') && !program.starts_with('/') {
-        return Some(program);
-    }
-    let name =
-        name_of(program).trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let name = if program == "." { "." } else { name };
-    if !INTERPRETERS.contains(&name) {
-        return None;
-    }
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            // What follows is code or a module, and no file.
-            "-c" | "-m" | "-e" | "--eval" | "-p" => return None,
-            "-o" | "-W" | "-X" | "-r" | "--require" | "--import" => {
-                words.next();
-            }
-            "run" | "test" if matches!(name, "deno" | "bun") => {}
-            word if word.starts_with(['-', '+']) => {}
-            word => return Some(word),
-        }
-    }
-    None
-}
-
-/// The entries that a command runs, and the files that may hold them.
-struct EntryRun {
-    directory: String,
-    files: Vec<String>,
-    names: Vec<String>,
-}
-
-fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> {
-    let name = name_of(program);
-    let mut run = EntryRun {
-        directory: String::new(),
-        files: Vec::new(),
-        names: Vec::new(),
-    };
-    let mut words = arguments.iter().take_while(|word| *word != "--");
-    while let Some(word) = words.next() {
-        let mut value = || words.next().cloned().unwrap_or_default();
-        match word.as_str() {
-            "-C"
-            | "--directory"
-            | "--prefix"
-            | "--dir"
-            | "--cwd"
-            | "-d"
-            | "--working-directory" => run.directory = value(),
-            "-f" | "--file" | "--justfile" | "--makefile" => run.files = vec![value()],
-            "-w" | "--workspace" | "--filter" | "-j" if name != "just" => {}
-            word if word.starts_with('-') || word.contains('=') => {}
-            word => run.names.push(word.to_owned()),
-        }
-    }
-    let ours = |files: &[&str]| {
-        files
-            .iter()
-            .map(|file| (*file).to_owned())
-            .collect::<Vec<String>>()
-    };
-    match name {
-        "make" | "gmake" => {
-            if run.files.is_empty() {
-                run.files = ours(&["GNUmakefile", "makefile", "Makefile"]);
-            }
-        }
-        "just" => {
-            if run.files.is_empty() {
-                run.files = ours(&["justfile", "Justfile", ".justfile"]);
-            }
-            run.names.truncate(1);
-        }
-        _ if PACKAGE_RUNNERS.contains(&name) => {
-            run.files = ours(&["package.json"]);
-            let mut names = std::mem::take(&mut run.names).into_iter();
-            let verb = names.next()?;
-            let script = match verb.as_str() {
-                "run" | "run-script" => names.next()?,
-                "t" | "tst" => "test".to_owned(),
-                verb if SCRIPT_VERBS.contains(&verb) || matches!(name, "yarn" | "pnpm") => {
-                    verb.to_owned()
-                }
-                _ => return None,
-            };
-            run.names = vec![script];
-        }
-        _ => return None,
-    }
-    if run.names.is_empty() {
-        run.names.push(String::new());
-    }
-    Some(run)
-}
-
-/// Returns the path that a word may name: behind `--option=`, and without what names a part of the file.
-fn path_in(directory: &str, word: &str) -> Option<String> {
-    let word = match word.strip_prefix('-') {
-        Some(option) => option.split_once('=')?.1,
-        None => word,
-    };
-    let file = word.split("::").next().unwrap_or(word);
-    joined(directory, file)
-}
-
-/// Joins a directory and a relative path; none for what lies outside of the tree.
-fn joined(directory: &str, path: &str) -> Option<String> {
-    if path.starts_with('/') || path.contains(['$', '`', '*', '\n']) {
-        return None;
-    }
-    let mut parts: Vec<&str> = directory
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 fn is_shell_script(text: &str) -> bool {

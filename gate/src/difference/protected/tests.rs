@@ -30,8 +30,17 @@ fn task(files: &[&str], validation: &str) -> Task {
     Task::planned(build, 1, serde_json::from_value(block).unwrap())
 }
 
-/// Asks the rules about a change, with one command in the gate.
+/// Asks the rules about a change of what was there, with one command in the gate.
 fn why(gate: &str, task: &Task, path: &str, before: &str, after: &str) -> Option<String> {
+    why_not(gate, task, (path, Some(before), after))
+}
+
+/// Asks the rules about a change; what was not there before is new.
+fn why_not(
+    gate: &str,
+    task: &Task,
+    (path, before, after): (&str, Option<&str>, &str),
+) -> Option<String> {
     let validation = &task.block.validation;
     let of = |name, command, expected| Check {
         name,
@@ -63,8 +72,8 @@ fn why(gate: &str, task: &Task, path: &str, before: &str, after: &str) -> Option
     };
     rules.why(&Change {
         path,
-        at_base: true,
-        before: Some(before),
+        at_base: before.is_some(),
+        before,
         after: Some(after),
     })
 }
@@ -316,6 +325,44 @@ fn what_was_made_since_the_build_began_is_free() {
         assert_eq!(new(path, "x = 1\n"), None, "{path}");
     }
     assert!(new("conftest.py", "collect_ignore = ['a.py']\n").is_some());
+}
+
+#[test]
+fn what_stands_in_for_what_judges_is_not_free_though_it_is_new() {
+    let unittest = "python3 -m unittest discover";
+    let rows = [
+        (unittest, "unittest.py", true),
+        (unittest, "unittest/__init__.py", true),
+        (unittest, "signal.py", true),
+        (unittest, "traceback.cpython-311-x86_64-linux-gnu.so", true),
+        ("cd app && python3 -m pytest -q", "app/pluggy.py", true),
+        ("python3 tools/judge.py", "tools/json.py", true),
+        ("sh all.sh", "GNUmakefile", true),
+        ("make test", "makefile", true),
+        ("cargo test", ".cargo/config.toml", true),
+        ("npm test", ".npmrc", true),
+        ("pytest", "pytest.ini", true),
+        ("pytest", "setup.cfg", true),
+        // What is a file like any other.
+        (unittest, "habits.py", false),
+        (unittest, "app/signal.py", false),
+        (unittest, "signal.txt", false),
+        ("python3 -I -m unittest", "signal.py", false),
+        ("python3 tools/judge.py", "json.py", false),
+        ("cargo test", "signal.py", false),
+        ("make test", "web/makefile", false),
+        ("cargo test", "GNUmakefile", false),
+        ("pytest", ".github/workflows/ci.yml", false),
+        ("pytest", "conftest.py", false),
+    ];
+    let content = "[tool:pytest]\naddopts = --co\n";
+    for (gate, path, expected) in rows {
+        let found = why_not(gate, &task(&["a"], "true"), (path, None, content));
+        assert_eq!(found.is_some(), expected, "{gate} {path}: {found:?}");
+        // Who approved the task approved that file.
+        let found = why_not(gate, &task(&["a", path], "true"), (path, None, content));
+        assert_eq!(found, None, "{gate} {path}");
+    }
 }
 
 #[test]

@@ -73,6 +73,35 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_file_that_stands_in_for_the_runner_of_tests_is_asked_about() {
+    let gate = "[[gate.commands]]\nname = \"gate\"\ncommand = \"python3 -m unittest\"\n";
+    let test = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert open('product.txt').read() == 'good\\n'\n";
+    let fakes =
+        "echo \"print('Ran 9 tests in 0.1s\\n\\nOK')\" > unittest.py; echo bad > product.txt";
+    let script = steps(
+        "T-1",
+        &[Step::Ask(&["unittest.py"]), Step::Shell(fakes.to_owned())],
+    );
+    let house = House::new(&script).with_files(&[
+        ("ropewalk.toml", gate),
+        ("test_a.py", test),
+        ("product.txt", "good\n"),
+    ]);
+    let ended = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    assert_eq!(
+        (ended.state, class(&ended)),
+        (TaskState::Waiting, Some(FailureClass::Tampered)),
+        "{:?}",
+        ended.reason
+    );
+    let reason = ended.reason.unwrap();
+    assert!(
+        reason.contains("stands in for the module `unittest`"),
+        "{reason}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_the_gate_makes_is_protected_and_another_is_not() {
     let gate = "[[gate.commands]]\nname = \"gate\"\ncommand = \"make test\"\n";
     let makefile = "test:\n\tgrep -q good product.txt\n\nclean:\n\trm -f out\n";
