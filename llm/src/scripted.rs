@@ -18,6 +18,9 @@ use crate::reply::{Reply, ReplyStream, StopReason, Usage};
 use crate::request::{ModelRequest, ScriptKey};
 pub use rule::{Answer, OneOrMany, Rule, ScriptedError, ScriptedErrorKind, ScriptedTool};
 
+/// How often a reply that waits for a file looks for it.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Is a list of rules; the first that matches answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script {
@@ -89,11 +92,12 @@ impl Model for ScriptedModel {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         let answer = self.script.answer(request)?;
-        if answer.delay_ms > 0 {
+        let mut rest = Duration::from_millis(answer.delay_ms);
+        while !rest.is_zero() || answer.is_held() {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),
-                () = self.clock.sleep(Duration::from_millis(answer.delay_ms)) => {}
+                () = self.clock.sleep(if rest.is_zero() { LOOK } else { rest }) => rest = Duration::ZERO,
             }
         }
         match &answer.error {

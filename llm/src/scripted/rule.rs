@@ -1,5 +1,6 @@
 //! Holds the rules of a script as they are written in YAML.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -105,8 +106,17 @@ pub struct Answer {
     /// How long it takes before it begins, in milliseconds.
     #[serde(default)]
     pub delay_ms: u64,
+    /// It does not begin before this file is there.
+    pub until: Option<PathBuf>,
     /// How it fails instead.
     pub error: Option<ScriptedError>,
+}
+
+impl Answer {
+    /// Returns whether the file that it waits for is not there.
+    pub(super) fn is_held(&self) -> bool {
+        self.until.as_ref().is_some_and(|file| !file.exists())
+    }
 }
 
 /// Is a scripted tool call.

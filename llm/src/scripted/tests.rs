@@ -144,3 +144,24 @@ fn a_broken_script_is_refused_with_its_place() {
         assert!(error.contains(expected), "{yaml}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_reply_waits_for_its_file_or_until_it_is_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("go");
+    let script = format!("- reply: {{ text: here, until: {} }}", file.display());
+    let script = Script::parse(&script).unwrap();
+    let model = ScriptedModel::new(script, Clock::system());
+    let (asked, cancel) = (request("spec", 1, ""), CancellationToken::new());
+    let (reply, ()) = tokio::join!(model.ask(&asked, &cancel), async {
+        tokio::time::sleep(LOOK * 3).await;
+        std::fs::write(&file, "").unwrap();
+    });
+    assert!(reply.is_ok());
+    std::fs::remove_file(&file).unwrap();
+    let (reply, ()) = tokio::join!(model.ask(&asked, &cancel), async {
+        tokio::time::sleep(LOOK).await;
+        cancel.cancel();
+    });
+    assert!(matches!(reply, Err(ModelError::Cancelled)), "{reply:?}");
+}
