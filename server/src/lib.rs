@@ -22,6 +22,7 @@ mod page;
 mod pages;
 mod problem;
 mod shared;
+mod speaking;
 mod stream;
 mod take;
 mod traced;

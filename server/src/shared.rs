@@ -31,6 +31,7 @@ use crate::guard::rate::Rates;
 use crate::hook::Hook;
 use crate::login::{self, LOGIN, Logins};
 use crate::problem::Problem;
+use crate::speaking::Speaking;
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
@@ -132,6 +133,8 @@ pub(crate) struct Inner {
     source: ComponentName,
     /// What happens, for whoever listens.
     pub(crate) tail: Tail,
+    /// What models are saying in conversations.
+    pub(crate) speaking: Speaking,
     /// How many may listen beside those who do.
     pub(crate) streams: Arc<Semaphore>,
     /// Ends when the process is about to.
@@ -215,6 +218,7 @@ impl ServerState {
             cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,
             tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
+            speaking: Speaking::start(services.bus.live().subscribe(), supervisor),
             streams: Arc::new(Semaphore::new(options.capacity.streams)),
             stop: supervisor.shutdown().soft().clone(),
             logins: Mutex::new(logins),

@@ -58,7 +58,6 @@
       if (message.sequence <= last) return;
       last = message.sequence;
       document.dispatchEvent(new CustomEvent("ropewalk:event", { detail: message }));
-      stopWords(message);
       refreshSoon();
       if (isLeading && message.type.startsWith("question.")) tellQuestions();
     } else if (message.kind === KIND.live) {
@@ -76,6 +75,8 @@
   let standing = KIND.on;
   function status(kind) {
     if (standing !== KIND.on && kind === KIND.on) refreshSoon();
+    // What was said after this page was made and before anybody listened.
+    if (kind === KIND.on) lookForWords();
     standing = kind;
     say();
   }
@@ -97,6 +98,7 @@
     const heard = waiting;
     waiting = null;
     heard.forEach(hear);
+    lookForWords();
   }
 
   // --- Fresh pages --------------------------------------------------------------------------------------------------
@@ -109,7 +111,8 @@
   async function refresh() {
     planned = 0;
     isStale = false;
-    await htmx.ajax("GET", location.pathname + location.search, { target: "#page", select: "#page", swap: "outerMorph" });
+    const swap = { target: "#page", select: "#page", swap: "outerMorph" };
+    await keepWords(() => htmx.ajax("GET", location.pathname + location.search, swap));
     document.dispatchEvent(new CustomEvent("ropewalk:fresh"));
     dress();
   }
@@ -119,24 +122,45 @@
   document.addEventListener("ropewalk:taken-back", letGo);
 
   // --- Words as they come -------------------------------------------------------------------------------------------
+  // The server knows them from their beginning, and that they have become a message; what comes is put behind them.
+  const words = () => document.getElementById("words");
   function showWords(event) {
-    const place = document.getElementById("words");
-    if (!place || event.subject !== place.dataset.subject) return;
-    if (event.type === "ideation.delta") {
-      place.hidden = false;
-      // The words of a try that failed or died are no part of the reply.
-      if (place.dataset.try !== event.data.try) place.textContent = "";
-      place.dataset.try = event.data.try;
-      place.textContent += event.data.text;
-    }
+    const place = words();
+    if (event.type !== "ideation.delta" || event.subject !== place?.dataset.subject) return;
+    const { try: ofTry, part, text } = event.data;
+    if (place.dataset.try !== ofTry && part === 0) putWords(place, { try: ofTry, parts: 0 }, "");
+    const parts = Number(place.dataset.parts);
+    // What is here already is not put there again, and what was missed is asked for.
+    if (place.dataset.try !== ofTry || part > parts) lookForWords();
+    else if (part === parts) putWords(place, { try: ofTry, parts: part + 1 }, place.textContent + text);
   }
 
-  function stopWords(event) {
-    const place = document.getElementById("words");
-    if (place && event.subject === place.dataset.subject) {
-      place.textContent = "";
-      place.hidden = true;
-    }
+  function putWords(place, data, text) {
+    Object.assign(place.dataset, data);
+    place.textContent = text;
+    place.hidden = !text.trim();
+  }
+
+  let isLooking = false;
+  async function lookForWords() {
+    if (isLooking || !words()) return;
+    isLooking = true;
+    const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } }).catch(() => null);
+    const found = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("words");
+    isLooking = false;
+    const place = words();
+    if (!found || !place || isOlder(found, place)) return;
+    putWords(place, { ...found.dataset }, found.textContent);
+  }
+
+  const isOlder = (one, other) => one.dataset.try === other.dataset.try && Number(one.dataset.parts) < Number(other.dataset.parts);
+
+  /** Makes the page fresh by `swap`; words that came while it was on its way stay. */
+  async function keepWords(swap) {
+    const before = words()?.cloneNode(true);
+    await swap();
+    const place = words();
+    if (before && place && isOlder(place, before)) putWords(place, { ...before.dataset }, before.textContent);
   }
 
   // --- Questions, where the person wanted to be told of them ------------------------------------------------------------

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::LiveEvent;
+use ropewalk_desk::views::answer::{Delta, PartialAnswer};
 use ropewalk_schemas::phone::{Draft, Phone};
 use ropewalk_schemas::{MessageId, UserSlug};
 use tracing::debug;
@@ -20,8 +21,6 @@ use crate::surface::{Surface, SurfaceError};
 
 pub(crate) use whole::{DraftError, finish, is_answer, leave, pressed};
 
-/// What tells of words that came.
-const DELTA: &str = "ideation.delta";
 /// How long a message stays as it is before it is edited: a chat takes about one message a second.
 const EVERY: TimeDelta = TimeDelta::seconds(2);
 /// How long is waited after Telegram did not take one, where it does not say.
@@ -40,14 +39,12 @@ const WHOLE: &str = "Show the whole answer";
 /// The words of answers that are being given, by what they answer.
 #[derive(Default)]
 pub(crate) struct Drafts {
-    coming: HashMap<MessageId, PartialAnswer>,
+    coming: HashMap<MessageId, ShownAnswer>,
 }
 
-/// The words of one answer.
-struct PartialAnswer {
-    /// The try that they are of: those of one that broke off count no more.
-    of_try: Option<String>,
-    words: String,
+/// The words of one answer, and how they are shown.
+struct ShownAnswer {
+    answer: PartialAnswer,
     /// How many bytes of them are shown.
     shown: usize,
     /// When they began to come.
@@ -61,35 +58,23 @@ struct PartialAnswer {
 impl Drafts {
     /// Takes words that came.
     pub(crate) fn hear(&mut self, event: &LiveEvent, now: DateTime<Utc>) {
-        let answers = event.data["message_id"].as_str();
-        let (Some(answers), Some(words)) = (
-            answers.and_then(|id| id.parse::<MessageId>().ok()),
-            event.data["text"]
-                .as_str()
-                .filter(|_| event.event_type == DELTA),
-        ) else {
+        let Some(delta) = Delta::of(event) else {
             return;
         };
-        if self.coming.len() >= MOST && !self.coming.contains_key(&answers) {
+        if self.coming.len() >= MOST && !self.coming.contains_key(&delta.answers) {
             return;
         }
-        let of_try = event.data["try"].as_str().map(str::to_owned);
-        let coming = self.coming.entry(answers).or_insert_with(|| PartialAnswer {
-            of_try: of_try.clone(),
-            words: String::new(),
+        let coming = self.coming.entry(delta.answers);
+        let coming = coming.or_insert_with(|| ShownAnswer {
+            answer: PartialAnswer::default(),
             shown: 0,
             since: now,
             // The first words are few; more follow soon.
             next: now + EVERY / 2,
             is_ours: false,
         });
-        if coming.of_try != of_try {
-            coming.of_try = of_try;
-            coming.words.clear();
+        if coming.answer.hear(&delta, MOST_BYTES) {
             coming.shown = 0;
-        }
-        if coming.words.len() + words.len() <= MOST_BYTES {
-            coming.words.push_str(words);
         }
     }
 
@@ -118,8 +103,8 @@ impl Drafts {
         let Some(coming) = self.coming.get_mut(&answers) else {
             return Ok(());
         };
-        let is_blank = coming.words.trim().is_empty();
-        if is_blank || coming.words.len() == coming.shown || now < coming.next {
+        let is_blank = coming.answer.words.trim().is_empty();
+        if is_blank || coming.answer.words.len() == coming.shown || now < coming.next {
             return Ok(());
         }
         let begun = phone.draft.filter(|draft| draft.answers == answers);
@@ -127,7 +112,7 @@ impl Drafts {
             // Whoever began it died, or nobody knows whether it arrived: the whole answer mends it.
             return Ok(());
         }
-        let mut pieces = styled::messages(&format!("{}{GOES_ON}", coming.words)).into_iter();
+        let mut pieces = styled::messages(&format!("{}{GOES_ON}", coming.answer.words)).into_iter();
         let text = pieces.next().unwrap_or_default();
         let sent = match begun.and_then(|draft| Some((draft.chat, draft.message?))) {
             Some((chat, message)) => surface.api.edit(chat, message, &text).await,
@@ -140,7 +125,7 @@ impl Drafts {
         coming.is_ours = true;
         match sent {
             Ok(()) => {
-                coming.shown = coming.words.len();
+                coming.shown = coming.answer.words.len();
                 coming.next = now + EVERY;
             }
             Err(error) => {
@@ -177,6 +162,8 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_desk::views::answer::DELTA;
+
     use super::*;
     use ropewalk_schemas::{Slug, Subject};
     use serde_json::json;
@@ -200,11 +187,11 @@ mod tests {
         drafts.hear(&delta(id(1), "a", "Who "), now);
         drafts.hear(&delta(id(1), "a", "walks"), now);
         drafts.hear(&delta(id(2), "b", "Where"), now);
-        assert_eq!(drafts.coming[&id(1)].words, "Who walks");
+        assert_eq!(drafts.coming[&id(1)].answer.words, "Who walks");
         drafts.hear(&delta(id(1), "c", "Why "), now);
-        assert_eq!(drafts.coming[&id(1)].words, "Why ");
+        assert_eq!(drafts.coming[&id(1)].answer.words, "Why ");
         drafts.hear(&delta(id(1), "c", &"x".repeat(MOST_BYTES)), now);
-        assert_eq!(drafts.coming[&id(1)].words, "Why ");
+        assert_eq!(drafts.coming[&id(1)].answer.words, "Why ");
         let later = now + UNKNOWN;
         drafts.keep(&[], now + TimeDelta::seconds(9));
         assert_eq!(drafts.coming.len(), 2);

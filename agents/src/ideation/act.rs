@@ -1,6 +1,6 @@
 //! Answers a message and says what changes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ropewalk_bus::{LiveChannel, LiveEvent};
 use ropewalk_config::Trigger;
@@ -193,6 +193,8 @@ struct Watcher<'a> {
     heard: &'a MessageContext,
     /// Who listens breaks off the words of an earlier try, which failed or died, when those of another come.
     this_try: String,
+    /// How many times words came: who listens knows by it whether some were missed.
+    parts: AtomicU64,
     speaking: AtomicBool,
     done: AtomicBool,
 }
@@ -203,6 +205,7 @@ impl<'a> Watcher<'a> {
             live: context.bus.live().clone(),
             heard,
             this_try: context.ids.next().to_string(),
+            parts: AtomicU64::new(0),
             speaking: AtomicBool::new(false),
             done: AtomicBool::new(false),
         }
@@ -211,7 +214,8 @@ impl<'a> Watcher<'a> {
     fn delta(&self, text: &str) {
         if !text.is_empty() && !self.done.load(Ordering::Relaxed) {
             self.speaking.store(true, Ordering::Relaxed);
-            self.publish("ideation.delta", json!({ "text": text }));
+            let part = self.parts.fetch_add(1, Ordering::Relaxed);
+            self.publish("ideation.delta", json!({ "text": text, "part": part }));
         }
     }
 

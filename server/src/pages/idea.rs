@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_desk::views::answer::PartialAnswer;
 use ropewalk_desk::views::idea::{self, IdeaView};
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::clip;
@@ -25,6 +26,8 @@ struct IdeaPage {
     frame: Frame,
     view: IdeaView,
     said: Vec<MessageView>,
+    /// What a model is saying.
+    speaking: PartialAnswer,
     pieces: Vec<Piece>,
 }
 
@@ -99,12 +102,28 @@ pub(super) async fn show(
     });
     let session = view.conversation.as_ref();
     let pieces = session.map_or_else(Vec::new, pieces);
+    let asked = view
+        .messages
+        .iter()
+        .filter(|message| is_awaited(message, &view.messages));
+    let speaking = asked
+        .filter_map(|message| shared.speaking.answer_to(message.id))
+        .next();
     page(&IdeaPage {
         said: said.collect(),
+        speaking: speaking.unwrap_or_default(),
         pieces,
         frame,
         view,
     })
+}
+
+/// Returns whether what a person said has no answer among `messages`.
+fn is_awaited(message: &Message, messages: &[Message]) -> bool {
+    message.author == Author::Person
+        && messages
+            .iter()
+            .all(|other| other.answers != Some(message.id))
 }
 
 fn pieces(session: &Session) -> Vec<Piece> {

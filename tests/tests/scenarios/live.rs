@@ -70,7 +70,9 @@ async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> any
     let known = ["target-user", "problem", "solution-concept"];
     let mut answers = chat("", 2, &known, 0, 0, 0.5);
     answers["turn"] = json!(2);
-    answers["reply"]["delay_ms"] = json!(6_000);
+    let held = tempfile::tempdir()?;
+    let go = held.path().join("go");
+    answers["reply"]["until"] = json!(go);
     let rules: Vec<Value> = vec![
         looks,
         answers,
@@ -79,7 +81,11 @@ async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> any
     ];
     let project = answering(rules)?;
     let (up, link) = serve(&project, "127.0.0.1:0").await?;
-    Walk::begin("conversation.cjs", &[&link])?.end()?;
+    let mut walk = Walk::begin("conversation.cjs", &[&link])?;
+    walk.asks("go on")?;
+    std::fs::write(&go, "")?;
+    walk.answer("it goes on")?;
+    walk.end()?;
     drop(up);
     let store = store(project.path()).await?;
     assert_eq!(store.count::<Session>(Query::new()).await?, 1);

@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use ropewalk_bus::LiveEvents;
 use ropewalk_desk::ideas::{self, ChatError, is_abandoned};
+use ropewalk_desk::views::answer::Delta;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
@@ -388,12 +389,12 @@ impl<'a> Conversation<'a> {
                 Some(event) = live.next() => event,
             };
             // The last words of an earlier reply may come after it was found in the store, which has them all.
-            if event.data["message_id"] == serde_json::json!(asked)
-                && event.event_type == "ideation.delta"
+            if let Some(delta) = Delta::of(&event)
+                && delta.answers == asked
                 && !self.output.is_json()
-                && let Some(words) = event.data["text"].as_str()
             {
-                self.begin_again(event.data["try"].as_str())?;
+                let words = delta.text;
+                self.begin_again(delta.of_try)?;
                 if self.owed.0 > 0 {
                     self.spoken.held.push_str(words);
                 } else {
