@@ -3,7 +3,6 @@
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_store::{DeliveryFilter, EventFilter, Location, Query, Store, leave_behind};
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::support::{Bench, changes, subscription};
 
@@ -87,19 +86,7 @@ async fn a_copy_counts_on_from_what_was_given(bench: Bench) {
         store.commit(changes(|c| c.emit(event))).await.unwrap();
     }
     // The newest are gone, and their sequences are not given again.
-    let remove = "DELETE FROM events WHERE sequence > 1";
-    if bench.has_files() {
-        let path = bench.path();
-        let mut raw = SqliteConnection::connect(&path.to_string_lossy())
-            .await
-            .unwrap();
-        raw.execute(AssertSqlSafe(remove.to_owned())).await.unwrap();
-        raw.close().await.unwrap();
-    } else {
-        let mut raw = PgConnection::connect(&bench.location).await.unwrap();
-        raw.execute(AssertSqlSafe(remove.to_owned())).await.unwrap();
-        raw.close().await.unwrap();
-    }
+    bench.run("DELETE FROM events WHERE sequence > 1").await;
     let copy = copied(&bench, &store).await;
     let event = bench.retry("task/b/T-1");
     let committed = copy.commit(changes(|c| c.emit(event))).await.unwrap();

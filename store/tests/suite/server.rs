@@ -10,22 +10,12 @@ use ropewalk_store::{
     OpenError, Query, Store,
 };
 use ropewalk_tests::servers::PostgresServer;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tempfile::TempDir;
 
 use crate::support::{Bench, changes};
 
 /// Long enough for anything that is going to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-async fn raw(bench: &Bench, sql: &str) {
-    let mut connection = PgConnection::connect(&bench.location).await.unwrap();
-    connection
-        .execute(AssertSqlSafe(sql.to_owned()))
-        .await
-        .unwrap();
-    connection.close().await.unwrap();
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_of_another_process_wakes_the_feed() {
@@ -138,7 +128,7 @@ async fn connections_that_an_administrator_ends_are_made_again() {
     let mut feed = there.feed();
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE application_name LIKE 'ropewalk%'";
-    raw(&bench, end).await;
+    bench.run(end).await;
     let told = tokio::time::timeout(PATIENCE, feed.next()).await;
     assert!(
         told.unwrap().unwrap().is_err(),
@@ -224,9 +214,7 @@ async fn several_share_a_database_or_one_has_it_alone_wherever_they_run() {
 async fn a_newer_or_missing_schema_is_refused() {
     let bench = Bench::postgres().await;
     bench.open().await.close().await.unwrap();
-    raw(
-        &bench,
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+    bench.run("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (9999, 'future', TRUE, '', 0)",
     )
     .await;
@@ -237,11 +225,9 @@ async fn a_newer_or_missing_schema_is_refused() {
         matches!(refused, OpenError::Newer { found: 9_999, .. }),
         "{refused}"
     );
-    raw(
-        &bench,
-        "DO $$ BEGIN EXECUTE 'DROP SCHEMA ' || current_schema() || ' CASCADE'; END $$",
-    )
-    .await;
+    bench
+        .run("DO $$ BEGIN EXECUTE 'DROP SCHEMA ' || current_schema() || ' CASCADE'; END $$")
+        .await;
     let refused = Store::open(&bench.location(), bench.clock.clone())
         .await
         .unwrap_err();
@@ -253,7 +239,7 @@ async fn a_sequence_is_not_given_again_when_the_newest_events_are_gone() {
     let bench = Bench::postgres().await;
     let store = bench.open().await;
     write(&bench, &store, 3).await;
-    raw(&bench, "DELETE FROM events WHERE sequence > 1").await;
+    bench.run("DELETE FROM events WHERE sequence > 1").await;
     let event = bench.retry("task/b/T-1");
     let committed = store.commit(changes(|c| c.emit(event))).await.unwrap();
     assert_eq!(committed.events[0].sequence, 4);

@@ -1,11 +1,7 @@
 //! The search finds other forms of a word, also in what an earlier version of the program knew.
 
-use std::borrow::Cow;
-
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_store::Record;
-use sqlx::migrate::Migrator;
-use sqlx::{Connection, PgConnection, SqliteConnection};
 
 use crate::reading::{item, search};
 use crate::support::{Bench, changes};
@@ -50,29 +46,14 @@ async fn other_forms_of_a_word_are_found(bench: Bench) {
 
 /// Makes the tables of the version before, with an item in them.
 async fn make_as_before(bench: &Bench, item: &KnowledgeItem) {
-    let before = |mut steps: Migrator| {
-        let old = steps.iter().filter(|step| step.version <= BEFORE_STEMS);
-        steps.migrations = Cow::Owned(old.cloned().collect());
-        steps
-    };
+    bench.make_tables(BEFORE_STEMS).await;
     let body = serde_json::to_string(item).unwrap();
-    let insert = "INSERT INTO knowledge (key, version, kind, state, updated_at, body) VALUES ($1, 1, 'gotcha', 'candidate', 0, $2)";
-    if bench.has_files() {
-        let made = format!("{}?mode=rwc", bench.location);
-        let mut connection = SqliteConnection::connect(&made).await.unwrap();
-        let steps = before(sqlx::migrate!("./migrations/sqlite"));
-        steps.run(&mut connection).await.unwrap();
-        let insert = sqlx::query(insert).bind(item.key()).bind(body);
-        insert.execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    } else {
-        let mut connection = PgConnection::connect(&bench.location).await.unwrap();
-        let steps = before(sqlx::migrate!("./migrations/postgres"));
-        steps.run(&mut connection).await.unwrap();
-        let insert = sqlx::query(insert).bind(item.key()).bind(body);
-        insert.execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    }
+    let insert = format!(
+        "INSERT INTO knowledge (key, version, kind, state, updated_at, body) \
+         VALUES ('{}', 1, 'gotcha', 'candidate', 0, '{body}')",
+        item.key()
+    );
+    bench.run(&insert).await;
 }
 
 async fn what_was_known_before_is_found_by_its_stems_and_goes_on(bench: Bench) {

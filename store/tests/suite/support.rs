@@ -1,5 +1,6 @@
 //! Opens stores on each kind of database and makes records and events.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +15,8 @@ use ropewalk_schemas::{
 };
 use ropewalk_store::{ChangeSet, Location, Store, Subscription};
 use ropewalk_tests::servers::PostgresServer;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use sqlx::migrate::Migrator;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
 /// Runs each test, a function of a [`Bench`], on each kind of database.
@@ -96,6 +98,45 @@ impl Bench {
         Store::open(&self.location(), self.clock.clone())
             .await
             .unwrap()
+    }
+
+    /// Makes the tables as they were up to a version, in a database that has none.
+    pub(crate) async fn make_tables(&self, version: i64) {
+        let before = |mut steps: Migrator| {
+            let old = steps.iter().filter(|step| step.version <= version);
+            steps.migrations = Cow::Owned(old.cloned().collect());
+            steps
+        };
+        if self.has_files() {
+            let mut raw = self.raw_file().await;
+            let steps = before(sqlx::migrate!("./migrations/sqlite"));
+            steps.run(&mut raw).await.unwrap();
+            raw.close().await.unwrap();
+        } else {
+            let mut raw = PgConnection::connect(&self.location).await.unwrap();
+            let steps = before(sqlx::migrate!("./migrations/postgres"));
+            steps.run(&mut raw).await.unwrap();
+            raw.close().await.unwrap();
+        }
+    }
+
+    /// Runs statements past the store.
+    pub(crate) async fn run(&self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        if self.has_files() {
+            let mut raw = self.raw_file().await;
+            raw.execute(sql).await.unwrap();
+            raw.close().await.unwrap();
+        } else {
+            let mut raw = PgConnection::connect(&self.location).await.unwrap();
+            raw.execute(sql).await.unwrap();
+            raw.close().await.unwrap();
+        }
+    }
+
+    async fn raw_file(&self) -> SqliteConnection {
+        let made = format!("{}?mode=rwc", self.location);
+        SqliteConnection::connect(&made).await.unwrap()
     }
 
     pub(crate) fn timer(&self, name: &str) -> Timer {
