@@ -1,5 +1,7 @@
 //! Builds the query of a list: filters over index columns, order and limit.
 
+mod kept_sums;
+
 use crate::database::dialect::Statement;
 use crate::error::ReadError;
 use crate::record::Table;

@@ -1,71 +1,140 @@
-//! Sums what model calls used, where they lie.
+//! Sums what model calls used: from the sums that the database keeps of each idea, build, day and model, or, where a query
+//! asks for what those do not tell apart, from the calls themselves.
 
-mod usage;
-
-use ropewalk_schemas::model_call::{ModelCall, Spending};
+use ropewalk_schemas::model_call::{ModelCall, Spending, Usage, UsageBy};
 
 use crate::database::dialect::{Dialect, Statement};
 use crate::error::ReadError;
 use crate::query::Query;
-use crate::record::Record;
+use crate::record::{Column, Record, Table};
 use crate::store::Store;
+use crate::value::Value;
+
+/// What is summed, in the order of the columns.
+const SUMS: [&str; 7] = [
+    "calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "micro_usd",
+    "priced_calls",
+];
+
+/// The sums, which triggers of the database keep; what is for no idea or build has an empty text there.
+const KEPT: &Table = &Table {
+    name: "usage_sums",
+    columns: &[
+        Column::text("idea"),
+        Column::text("build"),
+        Column::integer("day"),
+    ],
+};
+
+/// The calls one by one, with the columns of the sums.
+const CALLS: &Table = &Table {
+    name: "usage_of_calls",
+    columns: ModelCall::TABLE.columns,
+};
 
 impl Store {
     /// Sums what the model calls that a query selects used.
     pub async fn spending(&self, query: Query) -> Result<Spending, ReadError> {
-        let mut statement = sums(self.database.dialect());
-        query.filter(ModelCall::TABLE, &mut statement)?;
+        let statement = sums(self.database.dialect(), None, &query)?;
         let rows = self.database.read(statement).await?;
-        let mut numbers = rows.first().into_iter().flatten().map(|value| {
-            value
-                .as_integer()
-                .and_then(|number| u64::try_from(number).ok())
-        });
-        let mut next = || numbers.next().flatten().unwrap_or_default();
-        let (calls, tokens, known_micro_usd, priced) = (next(), next(), next(), next());
-        Ok(Spending {
-            calls,
-            tokens,
-            known_micro_usd,
-            unpriced_calls: calls.saturating_sub(priced),
-        })
+        let all = rows.first().map(|row| read(None, row));
+        Ok(all.unwrap_or_default().spending())
+    }
+
+    /// Sums the model calls that a query selects, one row for each idea, build, model or day, in that order.
+    pub async fn usage(&self, by: UsageBy, query: Query) -> Result<Vec<Usage>, ReadError> {
+        let statement = sums(self.database.dialect(), Some(by), &query)?;
+        let rows = self.database.read(statement).await?;
+        let mut sums: Vec<Usage> = rows.iter().map(|row| read(Some(by), row)).collect();
+        // Databases order texts, and what is none, in ways of their own.
+        sums.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(sums)
     }
 }
 
-fn sums(dialect: Dialect) -> Statement {
-    let number = |field| dialect.number_in_body(field);
-    let (input, output, money) = (
-        number("input_tokens"),
-        number("output_tokens"),
-        number("micro_usd"),
-    );
-    let mut statement = Statement::new("SELECT COUNT(*), ");
-    for (sum, comma) in [(format!("{input} + {output}"), ", "), (money.clone(), ", ")] {
-        statement.push("CAST(COALESCE(SUM(");
-        statement.push(&sum);
-        statement.push("), 0) AS BIGINT)");
-        statement.push(comma);
+fn sums(dialect: Dialect, by: Option<UsageBy>, query: &Query) -> Result<Statement, ReadError> {
+    let mut statement = Statement::new("SELECT ");
+    statement.push(match by {
+        None => "NULL",
+        Some(UsageBy::Idea) => "NULLIF(\"idea\", '')",
+        Some(UsageBy::Build) => "NULLIF(\"build\", '')",
+        Some(UsageBy::Model) => "model",
+        Some(UsageBy::Day) => "day",
+    });
+    for column in SUMS {
+        statement.push(", ").push(&dialect.sum(column));
     }
-    statement.push("COUNT(");
-    statement.push(&money);
-    statement.push(") FROM ");
-    statement.name(ModelCall::TABLE.name);
-    statement
+    statement.push(" FROM ");
+    let kept = query.of_kept_sums();
+    let (table, query) = kept.as_ref().map_or((CALLS, query), |query| (KEPT, query));
+    statement.name(table.name);
+    query.filter(table, &mut statement)?;
+    if by.is_some() {
+        statement.push(" GROUP BY 1");
+    }
+    Ok(statement)
+}
+
+fn read(by: Option<UsageBy>, row: &[Value]) -> Usage {
+    let number = |index: usize| {
+        let value = row.get(index).and_then(Value::as_integer);
+        value
+            .and_then(|number| u64::try_from(number).ok())
+            .unwrap_or_default()
+    };
+    let key = match (by, row.first()) {
+        (Some(UsageBy::Day), Some(value)) => value.as_integer().and_then(UsageBy::day),
+        (_, Some(Value::Text(text))) => Some(text.clone()),
+        _ => None,
+    };
+    Usage {
+        key,
+        calls: number(1),
+        input_tokens: number(2),
+        output_tokens: number(3),
+        cache_read_tokens: number(4),
+        cache_write_tokens: number(5),
+        known_micro_usd: number(6),
+        unpriced_calls: number(1).saturating_sub(number(7)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, TimeDelta, Utc};
+
     use super::*;
-    use crate::value::Value;
 
     #[test]
-    fn sums_are_made_by_the_database_of_what_the_bodies_say() {
-        assert_eq!(
-            sums(Dialect::Sqlite).sql(),
-            "SELECT COUNT(*), CAST(COALESCE(SUM(json_extract(body, '$.input_tokens') + json_extract(body, '$.output_tokens')), 0) AS BIGINT), \
-             CAST(COALESCE(SUM(json_extract(body, '$.micro_usd')), 0) AS BIGINT), COUNT(json_extract(body, '$.micro_usd')) FROM \"model_calls\""
-        );
-        assert!(sums(Dialect::Postgres).sql().contains("body::jsonb"));
-        assert_eq!(sums(Dialect::Postgres).values(), &[] as &[Value]);
+    fn calls_are_read_one_by_one_only_for_what_the_sums_do_not_tell() {
+        let midnight: DateTime<Utc> = "2026-11-21T00:00:00Z".parse().unwrap();
+        let before = TimeDelta::milliseconds(1);
+        let all = Query::new;
+        let rows = [
+            (all(), KEPT),
+            (all().equal("idea", "walks").equal("build", "b"), KEPT),
+            (all().equal("idea", None::<&str>), KEPT),
+            (all().at_least("at", midnight), KEPT),
+            (all().at_most("at", midnight - before), KEPT),
+            (all().at_least("at", midnight + before), CALLS),
+            (all().at_least("at", midnight - before), CALLS),
+            (all().at_most("at", midnight), CALLS),
+            // Numbers of days are cut towards the first of 1970.
+            (all().at_least("at", 0), CALLS),
+            (all().at_most("at", -1), CALLS),
+            (all().equal("idea", ""), CALLS),
+            (all().equal("build", "b").equal("task", "T-1"), CALLS),
+            (all().equal("role", "build"), CALLS),
+        ];
+        for (query, table) in rows {
+            let statement = sums(Dialect::Sqlite, None, &query).unwrap();
+            let from = format!(" FROM \"{}\"", table.name);
+            assert!(statement.sql().contains(&from), "{query:?}");
+        }
     }
 }

@@ -151,19 +151,12 @@ impl Dialect {
         }
     }
 
-    /// A number that the body of a record holds under `field`, which must be one that this crate names.
-    pub(crate) fn number_in_body(self, field: &str) -> String {
+    /// The sum of a column, which must be one that this crate names: 0 of no row, and the largest number where it is larger.
+    pub(crate) fn sum(self, column: &str) -> String {
         match self {
-            Self::Sqlite => format!("json_extract(body, '$.{field}')"),
-            Self::Postgres => format!("(body::jsonb ->> '{field}')::bigint"),
-        }
-    }
-
-    /// A text that the body of a record holds under `field`, which must be one that this crate names.
-    pub(crate) fn text_in_body(self, field: &str) -> String {
-        match self {
-            Self::Sqlite => format!("json_extract(body, '$.{field}')"),
-            Self::Postgres => format!("(body::jsonb ->> '{field}')"),
+            // Unlike `SUM` it refuses nothing. It is exact up to 2^53, more than anybody uses.
+            Self::Sqlite => format!("CAST(TOTAL({column}) AS BIGINT)"),
+            Self::Postgres => format!("LEAST(COALESCE(SUM({column}), 0), {})::bigint", i64::MAX),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What model calls used is summed by what they were for.
 
+mod kept;
+
 use chrono::TimeDelta;
 use ropewalk_schemas::model_call::{ModelCall, Usage, UsageBy};
 use ropewalk_store::Query;
