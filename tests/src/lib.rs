@@ -15,6 +15,7 @@ pub mod namespaces;
 mod process;
 pub mod program;
 pub mod repository;
+pub mod routes;
 mod server_error;
 pub mod servers;
 pub mod soak;

@@ -14,6 +14,9 @@ const SOURCE_DIRECTORIES: [&str; 4] = ["src", "tests", "benches", "examples"];
 /// Below these lie inputs of tests, which need not even compile.
 const FIXTURES: &str = "fixtures";
 
+/// Where the walks of a browser lie.
+const WALKS: &str = "tests/tests/scenarios/fixtures";
+
 /// The workspace as text.
 pub(crate) struct House {
     pub(crate) members: Vec<Member>,
@@ -25,6 +28,10 @@ pub(crate) struct House {
     pub(crate) capabilities: String,
     /// The text of `docs/ux.md`.
     pub(crate) expectations: String,
+    /// The text of the list of pages that walks visit.
+    pub(crate) visits: String,
+    /// What a browser is led by: name and text of each walk.
+    pub(crate) walks: BTreeMap<String, String>,
 }
 
 /// One package of the workspace.
@@ -50,6 +57,8 @@ impl House {
             scenarios: read(&root.join("docs/scenarios.md"))?,
             capabilities: read(&root.join("docs/capabilities.md"))?,
             expectations: read(&root.join("docs/ux.md"))?,
+            visits: read(&root.join(WALKS).join("visits.json"))?,
+            walks: scripts(&root.join(WALKS))?,
         })
     }
 }
@@ -107,6 +116,17 @@ fn collect(base: &Path, below: &str, files: &mut BTreeMap<String, String>) -> Re
         }
     }
     Ok(())
+}
+
+fn scripts(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let mut scripts = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "cjs") {
+            scripts.insert(path.display().to_string(), read(&path)?);
+        }
+    }
+    Ok(scripts)
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -20,8 +20,10 @@ mod sizes;
 mod sources;
 mod subscribers;
 mod triggers;
+mod visits;
 
 use anyhow::{Result, ensure};
+use ropewalk_tests::routes;
 
 use crate::house::{House, Member};
 
@@ -196,6 +198,14 @@ fn decisions_read_no_words_for_people() -> Result<()> {
 #[test]
 fn every_event_is_taken_by_those_that_it_is_meant_for() -> Result<()> {
     let violations = subscribers::violations(&House::load()?.members)?;
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_page_is_visited_by_a_browser_with_and_without_a_script() -> Result<()> {
+    let house = House::load()?;
+    let violations = visits::violations(&routes::shown()?, &house.visits, &house.walks)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
