@@ -417,10 +417,11 @@ pub(crate) async fn answered(request: reqwest::RequestBuilder) -> Answer {
 }
 
 /// What a look at everything finds.
-fn findings() -> Vec<Finding> {
+pub(crate) fn findings() -> Vec<Finding> {
     vec![
         Finding::new("git", Fitness::Ok, "found"),
         Finding::new("bus", Fitness::Fail, "start `nats-server`"),
+        Finding::new("disk", Fitness::Warn, "13 of 233 GiB are free"),
     ]
 }
 

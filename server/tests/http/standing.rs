@@ -29,7 +29,7 @@ async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
             (text("check"), text("verdict"))
         })
         .collect();
-    assert_eq!(checks, [("git", "ok"), ("bus", "fail")]);
+    assert_eq!(checks, [("git", "ok"), ("bus", "fail"), ("disk", "warn")]);
     let page = Browser::new(&house).await.read("/health").await.text;
     assert!(
         page.contains("<span class=\"state bad\">fail</span>"),

@@ -1,9 +1,11 @@
 //! The pages of single things: their figures are those of the rows too.
 
+use ropewalk_desk::health::Finding;
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::idea::Session;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
 use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::question::{Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Price, Revision, Specification};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, ContentHash};
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Expectation, all, assert_figures, call, dollars, row, used};
 use crate::browser::Browser;
-use crate::house::House;
+use crate::house::{House, findings};
 use crate::troubles::dead_letter;
 
 /// Changes what is written of the only row of its sort.
@@ -265,5 +267,125 @@ async fn every_figure_on_the_page_of_a_thing_is_that_of_the_store_and_another_on
         assert_eq!(page.status, 200, "{}", expected.path);
         assert_figures(&page.text, &expected);
     }
+    house.stop().await;
+}
+
+/// Stores a question that is open until `due`, and one that was answered in words with figures in them; each tells a number
+/// of its own.
+async fn ask(house: &House) {
+    let now = house.services.clock.now();
+    let open = house.asked("build_finished", ["merge", "leave"]).await;
+    let closed = house.asked("budget_exceeded", ["half", "stop"]).await;
+    let store = &house.services.store;
+    let mut changes = ChangeSet::new();
+    for (id, more) in [
+        (
+            open,
+            json!({
+                "text": "Which of 21 ways?", "context": "There are 34 of them.", "consequential": false,
+                "default": "leave", "due_at": now, "agent": "pm",
+                "content": { "kind": "revision", "revision": 7, "hash": ContentHash::of(b"seven") },
+            }),
+        ),
+        (
+            closed,
+            json!({
+                "text": "Spend 55 more?", "state": "answered",
+                "answer": { "choice": "half", "text": "half of 89", "by": "ada", "channel": "page", "at": now },
+                "late": [{ "text": "all 144", "by": "bob", "channel": "api", "at": now }],
+            }),
+        ),
+    ] {
+        let found = store.get::<Question>(&id.to_string()).await.unwrap();
+        let found = found.unwrap();
+        let mut written = serde_json::to_value(&found.record).unwrap();
+        let whole = written.as_object_mut().unwrap();
+        whole.extend(more.as_object().unwrap().clone());
+        changes.update(&found, &serde_json::from_value(written).unwrap());
+    }
+    store.commit(changes).await.unwrap();
+}
+
+/// Works out from its row what the page of a question has to tell.
+fn of_question(question: &Question) -> Vec<String> {
+    let mut told = vec![question.text.clone()];
+    if !question.context.is_empty() {
+        told.push(question.context.clone());
+    }
+    if let Some(Content::Revision { revision, hash }) = &question.content {
+        told.push(format!(
+            "a yes holds for revision {revision} with hash {hash}"
+        ));
+    }
+    if let Some(answer) = &question.answer {
+        told.push(format!("<strong>{}</strong>", answer.text));
+    }
+    let late = question.late.iter();
+    told.extend(late.map(|late| format!("too late: {} (by {} over", late.text, late.by)));
+    told
+}
+
+/// Works out from the rows what the inbox has to tell, with what is closed too.
+fn of_inbox(questions: &[Question]) -> Vec<String> {
+    let mut told = Vec::new();
+    for question in questions {
+        if question.state == QuestionState::Pending {
+            told.extend(of_question(question));
+        } else {
+            let answer = question.answer.as_ref().unwrap();
+            told.push(question.text.clone());
+            told.push(format!("</span> {} <span", answer.text));
+        }
+    }
+    let open = questions
+        .iter()
+        .filter(|question| question.state == QuestionState::Pending);
+    told.push(format!("aria-label=\"{0} open\">{0}</span>", open.count()));
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_figure_of_what_is_asked_is_that_of_the_store_and_another_one_is_found() {
+    let house = House::new().await;
+    ask(&house).await;
+    let browser = Browser::new(&house).await;
+    let questions = all::<Question>(&house).await;
+    let mut pages = vec![Expectation {
+        path: "/questions?all=true".to_owned(),
+        told: of_inbox(&questions),
+    }];
+    pages.extend(questions.iter().map(|question| Expectation {
+        path: format!("/questions/{}", question.id),
+        told: of_question(question),
+    }));
+    for expected in pages {
+        let page = browser.read(&expected.path).await;
+        assert_eq!(page.status, 200, "{}", expected.path);
+        assert_figures(&page.text, &expected);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_figure_of_what_a_run_needs_is_one_that_was_found_and_another_one_is_found() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    // No row holds these: they are found while the page is made.
+    let has_figure = |finding: &Finding| {
+        finding
+            .detail
+            .contains(|letter: char| letter.is_ascii_digit())
+    };
+    let told = findings().into_iter().filter(has_figure).map(|finding| {
+        let (verdict, seen) = (finding.verdict.as_str(), finding.detail);
+        format!("{verdict}</span></td><td data-of=\"Seen\">{seen}</td>")
+    });
+    let expected = Expectation {
+        path: "/health".to_owned(),
+        told: told.collect(),
+    };
+    let page = browser.read(&expected.path).await;
+    assert_eq!(page.status, 200, "{}", expected.path);
+    assert_figures(&page.text, &expected);
     house.stop().await;
 }
