@@ -5,9 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{CommitError, Health, Location, OpenError, Query, Store};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{Connection, Executor};
+use ropewalk_store::{CommitError, Health, Location, OpenError, Query, Record, Store};
 
 use crate::support::{Bench, changes};
 
@@ -15,20 +13,11 @@ async fn open(bench: &Bench) -> Result<Store, OpenError> {
     Store::open(&Location::Sqlite(bench.path()), bench.clock.clone()).await
 }
 
-async fn raw(bench: &Bench, sql: &'static str) {
-    let options = SqliteConnectOptions::new().filename(bench.path());
-    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    connection.execute(sql).await.unwrap();
-    connection.close().await.unwrap();
-}
-
 #[tokio::test]
 async fn a_newer_database_is_refused() {
     let bench = Bench::new();
     open(&bench).await.unwrap().close().await.unwrap();
-    raw(
-        &bench,
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+    bench.run("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (9999, 'future', TRUE, x'00', 0)",
     )
     .await;
@@ -234,27 +223,23 @@ async fn a_file_in_place_of_a_directory_is_refused() {
 #[tokio::test]
 async fn a_backup_is_made_before_the_tables_are_touched() {
     let bench = Bench::new();
-    let store = open(&bench).await.unwrap();
+    bench.make_tables(1).await;
     let timer = bench.timer("kept");
-    store.commit(changes(|c| c.insert(&timer))).await.unwrap();
-    store.close().await.unwrap();
-    let forged =
-        "DELETE FROM _sqlx_migrations WHERE version > 1; UPDATE _sqlx_migrations SET version = 0";
-    raw(&bench, forged).await;
+    let insert = format!(
+        "INSERT INTO timers (key, version, body) VALUES ('{}', 1, '{}')",
+        timer.key(),
+        serde_json::to_string(&timer).unwrap()
+    );
+    bench.run(&insert).await;
     // No step leads on from this made-up version, so that what follows the backup fails.
+    bench.run("UPDATE _sqlx_migrations SET version = 0").await;
     let refused = open(&bench).await.unwrap_err();
     assert!(matches!(refused, OpenError::Migration { .. }), "{refused}");
     let mut kept = std::fs::read_dir(bench.directory.path().join("backups")).unwrap();
     let kept = kept.next().unwrap().unwrap().path();
     std::fs::copy(kept, bench.path()).unwrap();
     // With the right version the steps that are missing lead on.
-    let older = "UPDATE _sqlx_migrations SET version = 1; DROP TABLE blobs; DROP TABLE deaths; \
-                 DROP TABLE outages; DROP TABLE wishes; DROP TABLE keyed_requests; \
-                 DROP TABLE notices; DROP TABLE phones; DROP TABLE halts; \
-                 DROP INDEX injections_by_item_at; \
-                 ALTER TABLE deliveries DROP COLUMN claimed_by; \
-                 ALTER TABLE deliveries DROP COLUMN claimed_until";
-    raw(&bench, older).await;
+    bench.run("UPDATE _sqlx_migrations SET version = 1").await;
     let restored = open(&bench).await.unwrap();
     assert_eq!(restored.count::<Timer>(Query::new()).await.unwrap(), 1);
 }
@@ -263,11 +248,9 @@ async fn a_backup_is_made_before_the_tables_are_touched() {
 async fn a_large_damaged_database_opens_and_soon_refuses_to_be_written() {
     let bench = Bench::new();
     open(&bench).await.unwrap().close().await.unwrap();
-    raw(
-        &bench,
-        "CREATE TABLE filler (body BLOB); INSERT INTO filler VALUES (zeroblob(70000000))",
-    )
-    .await;
+    bench
+        .run("CREATE TABLE filler (body BLOB); INSERT INTO filler VALUES (zeroblob(70000000))")
+        .await;
     let mut file = std::fs::File::options()
         .write(true)
         .open(bench.path())
