@@ -102,13 +102,11 @@ pub(super) async fn show(
     });
     let session = view.conversation.as_ref();
     let pieces = session.map_or_else(Vec::new, pieces);
-    let asked = view
+    let speaking = view
         .messages
         .iter()
-        .filter(|message| is_awaited(message, &view.messages));
-    let speaking = asked
-        .filter_map(|message| shared.speaking.answer_to(message.id))
-        .next();
+        .filter(|message| is_awaited(message, &view.messages))
+        .find_map(|message| shared.speaking.answer_to(message.id));
     page(&IdeaPage {
         said: said.collect(),
         speaking: speaking.unwrap_or_default(),
