@@ -19,22 +19,24 @@ use crate::world::{Up, World};
 
 /// How often it is tried.
 const ROUNDS: usize = 20;
+/// The largest step of a lead, in milliseconds.
+const MOST: i64 = 1_000;
 
-/// How much earlier the phone presses: so much that nobody knows who is first. Whoever was, gives the other more next time, in
-/// steps that grow smaller with each turn.
+/// How much earlier the phone presses, in milliseconds, or later: so much that nobody knows who is first. Whoever was, gives
+/// the other more next time: twice as much as long as it stays first, and half as much once it is not.
 struct Lead {
-    of_phone: Duration,
-    step: Duration,
+    of_phone: i64,
+    step: i64,
     /// How often the phone was first, and how often the other.
     first: [usize; 2],
     last: Option<bool>,
 }
 
 impl Lead {
-    fn new() -> Self {
+    const fn new() -> Self {
         Self {
-            of_phone: Duration::ZERO,
-            step: Duration::from_millis(64),
+            of_phone: 0,
+            step: 32,
             first: [0, 0],
             last: None,
         }
@@ -43,18 +45,21 @@ impl Lead {
     /// Takes in who was first.
     fn follow(&mut self, is_other: bool) {
         self.first[usize::from(is_other)] += 1;
-        if self
-            .last
-            .replace(is_other)
-            .is_some_and(|last| last != is_other)
-        {
-            self.step = (self.step / 2).max(Duration::from_millis(1));
-        }
-        self.of_phone = if is_other {
-            self.of_phone + self.step
-        } else {
-            self.of_phone.saturating_sub(self.step)
+        self.step = match self.last.replace(is_other) {
+            Some(last) if last != is_other => (self.step / 2).max(1),
+            _ => (self.step * 2).min(MOST),
         };
+        self.of_phone += if is_other { self.step } else { -self.step };
+    }
+
+    /// Waits as long as the phone does, or as the other.
+    fn wait(&self, is_other: bool) {
+        let rest = if is_other {
+            self.of_phone
+        } else {
+            -self.of_phone
+        };
+        std::thread::sleep(Duration::from_millis(rest.try_into().unwrap_or_default()));
     }
 
     /// Sees that each was first at times.
@@ -99,10 +104,11 @@ fn at_once<T>(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             together.wait();
+            lead.wait(false);
             phone::press(server, shown, "Left");
         });
         together.wait();
-        std::thread::sleep(lead.of_phone);
+        lead.wait(true);
         elsewhere()
     })
 }
