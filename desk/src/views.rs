@@ -2,7 +2,6 @@
 
 pub mod agent;
 pub mod alert;
-pub mod answer;
 pub mod build;
 pub mod dead_letter;
 pub mod event;

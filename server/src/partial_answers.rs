@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ropewalk_bus::{LiveEvent, LiveEvents};
-use ropewalk_desk::views::answer::{Delta, PartialAnswer};
+use ropewalk_desk::views::idea::answer::{Delta, PartialAnswer};
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::MessageId;
 
@@ -15,13 +15,13 @@ const MOST_BYTES: usize = 64 * 1024;
 
 /// The answers that began last; cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Speaking(Arc<Mutex<VecDeque<(MessageId, PartialAnswer)>>>);
+pub(crate) struct PartialAnswers(Arc<Mutex<VecDeque<(MessageId, PartialAnswer)>>>);
 
-impl Speaking {
+impl PartialAnswers {
     /// Listens from now on.
     pub(crate) fn start(mut live: LiveEvents, supervisor: &Supervisor) -> Self {
-        let (speaking, stop) = (Self::default(), supervisor.shutdown().soft().clone());
-        let heard = speaking.clone();
+        let (answers, stop) = (Self::default(), supervisor.shutdown().soft().clone());
+        let heard = answers.clone();
         supervisor.spawn("pages.words", async move {
             loop {
                 tokio::select! {
@@ -31,14 +31,14 @@ impl Speaking {
                 }
             }
         });
-        speaking
+        answers
     }
 
     /// Returns how the answer to a message begins, as far as words of it came.
     pub(crate) fn answer_to(&self, message: MessageId) -> Option<PartialAnswer> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = answers.iter().filter(|(answered, _)| *answered == message);
-        found.next().map(|(_, answer)| answer.clone())
+        let found = answers.iter().find(|(answered, _)| *answered == message);
+        found.map(|(_, answer)| answer.clone())
     }
 
     fn hear(&self, event: &LiveEvent) {
@@ -61,7 +61,7 @@ impl Speaking {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_desk::views::answer::DELTA;
+    use ropewalk_desk::views::idea::answer::DELTA;
     use ropewalk_schemas::{Slug, Subject};
     use serde_json::json;
 
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn the_answers_that_began_last_are_kept_and_no_more() {
-        let speaking = Speaking::default();
+        let heard = PartialAnswers::default();
         let id = |number: usize| -> MessageId {
             let id = format!("00000000-0000-7000-8000-{number:012}");
             id.parse().unwrap()
         };
         let say = |number: usize, part: u32, text: &str| {
-            speaking.hear(&LiveEvent {
+            heard.hear(&LiveEvent {
                 event_type: DELTA.to_owned(),
                 subject: Subject::idea(&Slug::parse("walks").unwrap()),
                 data: json!({ "message_id": id(number), "try": "a", "part": part, "text": text }),
@@ -83,14 +83,14 @@ mod tests {
         };
         say(1, 0, "Who ");
         say(1, 1, "walks");
-        assert_eq!(speaking.answer_to(id(1)).unwrap().words, "Who walks");
-        assert_eq!(speaking.answer_to(id(2)), None);
+        assert_eq!(heard.answer_to(id(1)).unwrap().words, "Who walks");
+        assert_eq!(heard.answer_to(id(2)), None);
         say(2, 0, &"x".repeat(MOST_BYTES + 1));
-        assert_eq!(speaking.answer_to(id(2)).unwrap().words, "");
+        assert_eq!(heard.answer_to(id(2)).unwrap().words, "");
         for number in 3..=MOST + 1 {
             say(number, 0, "x");
         }
-        assert_eq!(speaking.answer_to(id(1)), None);
-        assert!(speaking.answer_to(id(MOST + 1)).is_some());
+        assert_eq!(heard.answer_to(id(1)), None);
+        assert!(heard.answer_to(id(MOST + 1)).is_some());
     }
 }

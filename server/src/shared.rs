@@ -30,8 +30,8 @@ use crate::guard::proxies::Proxies;
 use crate::guard::rate::Rates;
 use crate::hook::Hook;
 use crate::login::{self, LOGIN, Logins};
+use crate::partial_answers::PartialAnswers;
 use crate::problem::Problem;
-use crate::speaking::Speaking;
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
@@ -134,7 +134,7 @@ pub(crate) struct Inner {
     /// What happens, for whoever listens.
     pub(crate) tail: Tail,
     /// What models are saying in conversations.
-    pub(crate) speaking: Speaking,
+    pub(crate) partial_answers: PartialAnswers,
     /// How many may listen beside those who do.
     pub(crate) streams: Arc<Semaphore>,
     /// Ends when the process is about to.
@@ -218,7 +218,7 @@ impl ServerState {
             cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,
             tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
-            speaking: Speaking::start(services.bus.live().subscribe(), supervisor),
+            partial_answers: PartialAnswers::start(services.bus.live().subscribe(), supervisor),
             streams: Arc::new(Semaphore::new(options.capacity.streams)),
             stop: supervisor.shutdown().soft().clone(),
             logins: Mutex::new(logins),

@@ -75,8 +75,7 @@
   let standing = KIND.on;
   function status(kind) {
     if (standing !== KIND.on && kind === KIND.on) refreshSoon();
-    // What was said after this page was made and before anybody listened.
-    if (kind === KIND.on) lookForWords();
+    if (kind === KIND.on) catchWords();
     standing = kind;
     say();
   }
@@ -98,7 +97,7 @@
     const heard = waiting;
     waiting = null;
     heard.forEach(hear);
-    lookForWords();
+    catchWords();
   }
 
   // --- Fresh pages --------------------------------------------------------------------------------------------------
@@ -141,9 +140,12 @@
     place.hidden = !text.trim();
   }
 
+  /** Looks for what was said after this page was made and before anybody listened. */
+  const catchWords = () => { if ("awaited" in (words()?.dataset ?? {})) lookForWords(); };
+
   let isLooking = false;
   async function lookForWords() {
-    if (isLooking || !words()) return;
+    if (isLooking) return;
     isLooking = true;
     const answer = await fetch(location.pathname, { headers: { Accept: "text/html" } }).catch(() => null);
     const found = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("words");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::LiveEvent;
-use ropewalk_desk::views::answer::{Delta, PartialAnswer};
+use ropewalk_desk::views::idea::answer::{Delta, PartialAnswer};
 use ropewalk_schemas::phone::{Draft, Phone};
 use ropewalk_schemas::{MessageId, UserSlug};
 use tracing::debug;
@@ -162,7 +162,7 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_desk::views::answer::DELTA;
+    use ropewalk_desk::views::idea::answer::DELTA;
 
     use super::*;
     use ropewalk_schemas::{Slug, Subject};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ropewalk_bus::{LiveChannel, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_desk::ideas::{self, Words};
+use ropewalk_desk::views::idea::answer::DELTA;
 use ropewalk_engine::{EngineError, JobEvent, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, AskOutcome, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -215,7 +216,7 @@ impl<'a> Watcher<'a> {
         if !text.is_empty() && !self.done.load(Ordering::Relaxed) {
             self.speaking.store(true, Ordering::Relaxed);
             let part = self.parts.fetch_add(1, Ordering::Relaxed);
-            self.publish("ideation.delta", json!({ "text": text, "part": part }));
+            self.publish(DELTA, json!({ "text": text, "part": part }));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Ideas as people see them.
 
 pub mod abandonment;
+pub mod answer;
 pub mod board;
 pub mod relations;
 

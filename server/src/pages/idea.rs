@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::ideas::{self, Opening};
-use ropewalk_desk::views::answer::PartialAnswer;
+use ropewalk_desk::views::idea::answer::PartialAnswer;
 use ropewalk_desk::views::idea::{self, IdeaView};
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::clip;
@@ -26,7 +26,9 @@ struct IdeaPage {
     frame: Frame,
     view: IdeaView,
     said: Vec<MessageView>,
-    /// What a model is saying.
+    /// Whether somebody waits for an answer.
+    is_awaited: bool,
+    /// What a model is saying of it.
     speaking: PartialAnswer,
     pieces: Vec<Piece>,
 }
@@ -102,13 +104,13 @@ pub(super) async fn show(
     });
     let session = view.conversation.as_ref();
     let pieces = session.map_or_else(Vec::new, pieces);
-    let speaking = view
-        .messages
-        .iter()
-        .filter(|message| is_awaited(message, &view.messages))
-        .find_map(|message| shared.speaking.answer_to(message.id));
+    let awaited: Vec<&Message> = awaited(&view.messages).collect();
+    let is_awaited = !awaited.is_empty();
+    let heard = |message: &&Message| shared.partial_answers.answer_to(message.id);
+    let speaking = awaited.iter().find_map(heard);
     page(&IdeaPage {
         said: said.collect(),
+        is_awaited,
         speaking: speaking.unwrap_or_default(),
         pieces,
         frame,
@@ -116,12 +118,12 @@ pub(super) async fn show(
     })
 }
 
-/// Returns whether what a person said has no answer among `messages`.
-fn is_awaited(message: &Message, messages: &[Message]) -> bool {
-    message.author == Author::Person
-        && messages
-            .iter()
-            .all(|other| other.answers != Some(message.id))
+/// Returns what people said that has no answer.
+fn awaited(messages: &[Message]) -> impl Iterator<Item = &Message> {
+    let is_answered = |id| messages.iter().any(|other| other.answers == Some(id));
+    messages
+        .iter()
+        .filter(move |message| message.author == Author::Person && !is_answered(message.id))
 }
 
 fn pieces(session: &Session) -> Vec<Piece> {

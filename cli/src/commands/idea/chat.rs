@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use ropewalk_bus::LiveEvents;
 use ropewalk_desk::ideas::{self, ChatError, is_abandoned};
-use ropewalk_desk::views::answer::Delta;
+use ropewalk_desk::views::idea::answer::Delta;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
