@@ -6,6 +6,7 @@
 mod word;
 mod wrapped;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -94,6 +95,7 @@ fn parse(line: &str) -> Result<Tree, ShellLineError> {
             ControlFlow::Break(())
         }
     };
+    let line = bounded_braces(line)?;
     let bytes = line.as_bytes();
     let tree = parser.parse_with_options(
         &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
@@ -101,6 +103,33 @@ fn parse(line: &str) -> Result<Tree, ShellLineError> {
         Some(ParseOptions::new().progress_callback(&mut watch)),
     );
     tree.ok_or(ShellLineError::TooLong)
+}
+
+/// Puts another letter where the grammar looks one up in a table of the system that ends before it, and may take the process
+/// down: behind a brace, and behind the first number of a range there. No such letter is one of a number, so that nothing but
+/// the end of a document could be read otherwise.
+fn bounded_braces(line: &str) -> Result<Cow<'_, str>, ShellLineError> {
+    let mut bounded = Cow::Borrowed(line);
+    for (at, brace) in line.match_indices('{') {
+        let inner = &line[at + brace.len()..];
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        let rest = inner.trim_start_matches(is_digit);
+        let rest = rest
+            .strip_prefix("..")
+            .map_or(rest, |end| end.trim_start_matches(is_digit));
+        let Some(letter) = rest.chars().next().filter(|&letter| letter > '\u{ff}') else {
+            continue;
+        };
+        if line.contains("<<") {
+            return Err(ShellLineError::Unparsed(shortened(&line[at..])));
+        }
+        let from = line.len() - rest.len();
+        let other = "x".repeat(letter.len_utf8());
+        bounded
+            .to_mut()
+            .replace_range(from..from + letter.len_utf8(), &other);
+    }
+    Ok(bounded)
 }
 
 /// Goes through the tree of one text.

@@ -204,10 +204,36 @@ fn no_line_breaks_the_reader() {
         "\u{feff}a",
         "a\r\nb",
         "é\u{301} \u{202e}",
+        "echo {\u{10ffff}",
+        "echo {1..\u{10ffff}",
     ] {
         // Whatever comes of it, it comes back.
         drop(read(line));
     }
+}
+
+#[test]
+fn other_letters_than_those_of_ascii_are_parts_of_words() {
+    for (line, words) in [
+        ("écho café", "écho café"),
+        ("é=1 ls", "é=1 ls"),
+        ("ls\u{3000}x", "ls\u{3000}x"),
+        ("echo '🚀' {🚀}", "echo 🚀 {🚀}"),
+        ("🚀 && ls", "🚀"),
+        ("echo {1..🚀}", "echo {1..🚀}"),
+        ("echo {ā}", "echo {ā}"),
+    ] {
+        assert_eq!(read(line).unwrap().commands[0].words, words, "{line}");
+    }
+    // Documents end where the shell ends them: at a letter for which another stands here, that could not be told.
+    let line = "cat <<{漢\n{xxx\n\"\n{漢\nrm -rf x\n\"";
+    assert!(matches!(read(line), Err(ShellLineError::Unparsed(_))));
+    let line = "cat <<漢\n字\n\"\n漢\nrm -rf x";
+    let found = read(line).unwrap();
+    assert!(
+        found.commands.iter().any(|one| one.words == "rm -rf x"),
+        "{found:?}"
+    );
 }
 
 /// A line is read or refused, in bounded time and room; what is read names no empty command and no line beyond its bounds.
