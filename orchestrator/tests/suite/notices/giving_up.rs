@@ -112,7 +112,8 @@ async fn what_waits_behind_an_open_question_is_given_up_after_a_day_too() -> any
     house
         .until("the question", || async {
             house.pass(Duration::from_mins(5)).await;
-            Ok((paper.to("ada") == 1).then_some(()))
+            // A reminder may follow within the same minutes.
+            Ok((paper.to("ada") >= 1).then_some(()))
         })
         .await?;
     house.close().await
