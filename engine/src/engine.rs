@@ -84,6 +84,11 @@ impl Engine {
         self
     }
 
+    /// Returns what holds its calls, and with them whatever would begin only to make one.
+    pub fn brake(&self) -> &Brake {
+        &self.brake
+    }
+
     /// Sets the budgets that every job has to keep to.
     #[must_use]
     pub fn with_budgets(mut self, budgets: Budgets) -> Self {

@@ -15,7 +15,12 @@ use super::{attempt, claim};
 pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: CancellationToken) {
     let name = context.source().clone();
     let mut bell = shared.signals.loops();
-    while !ending.is_cancelled() {
+    loop {
+        // What was taken now would only hold its files, and count as begun, until people let everything go on.
+        shared.engine.brake().pass(&ending).await;
+        if ending.is_cancelled() {
+            break;
+        }
         // Marked as heard before looking, so that a bell during the look is not missed.
         bell.borrow_and_update();
         match claim::next(&shared, &context).await {

@@ -57,26 +57,58 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_on_at_the_next_start()
  {
-    let script = steps("ONE", &[append("ONE", "a.txt")]);
+    let signals = tempfile::tempdir().unwrap();
+    let place = |name: &str| signals.path().join(name);
+    let (begun, go) = (place("begun"), place("go"));
+    let script = steps("ONE", &[append_and_meet("ONE", "a.txt", &begun, &go)]);
     let house = House::new(&script);
-    house.brake.set(true);
     let open = house.open().await;
-    let spec = open
-        .approve(json!([{
-            "id": "ONE", "phase": "api", "action": "CREATE", "file": "a.txt",
-            "validation": { "command": "grep -q ONE a.txt", "expected": "exit 0" },
-        }]))
-        .await;
-    open.until(spec, |_, tasks| {
-        tasks.iter().any(|task| task.state == TaskState::Working)
-    })
-    .await;
+    let spec = open.approve(one()).await;
+    while !begun.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    house.brake.set(true);
+    std::fs::write(&go, "").unwrap();
+    let asked = house.calls();
     assert!(open.close().await.is_empty(), "a loop ran on");
-    assert_eq!(house.calls(), 0, "a model was asked");
+    // Nothing is taken up again before people let it.
+    let open = house.open().await;
+    tokio::time::sleep(WHILE).await;
+    assert!(open.close().await.is_empty(), "a loop ran on");
+    assert_eq!(house.calls(), asked, "a model was asked");
     house.brake.set(false);
     let open = house.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert!(tasks[0].failures.is_empty(), "{:?}", tasks[0].failures);
+    let attempts = open.attempts(build.id, "ONE").await;
+    assert_eq!(attempts.len(), 2, "it was taken up once more");
     open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_everything_is_stopped_no_task_is_taken() {
+    let house = House::new(&steps("ONE", &[append("ONE", "a.txt")]));
+    house.brake.set(true);
+    let open = house.open().await;
+    let spec = open.approve(one()).await;
+    open.until(spec, |_, tasks| {
+        tasks.iter().any(|task| task.state == TaskState::Ready)
+    })
+    .await;
+    tokio::time::sleep(WHILE).await;
+    let build = open.build(spec).await.unwrap();
+    assert!(open.attempts(build.id, "ONE").await.is_empty());
+    house.brake.set(false);
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.close().await;
+}
+
+/// Returns a plan of one task.
+fn one() -> serde_json::Value {
+    json!([{
+        "id": "ONE", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q ONE a.txt", "expected": "exit 0" },
+    }])
 }
