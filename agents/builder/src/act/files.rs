@@ -60,7 +60,8 @@ async fn ask_anew(
     decision: &ChangeDecided,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
-    let Some((build, row)) = waiting(context, decision.build_id, &decision.task_id).await? else {
+    let (build, task, file) = (decision.build_id, &decision.task_id, &decision.file);
+    let Some((build, row)) = asking(context, build, task, file).await? else {
         return Ok(changes);
     };
     let mut after = row.record.clone();
@@ -83,21 +84,30 @@ async fn ask_anew(
     Ok(changes)
 }
 
-/// Loads a task that still waits, with its build.
-async fn waiting(
+/// Loads a task that still waits, or is free since another file came and has asked for this one as well, with its build.
+async fn asking(
     context: &Context,
     build: BuildId,
     task: &TaskId,
+    file: &RepoPath,
 ) -> Result<Option<(Versioned<Build>, Versioned<Task>)>, BuilderError> {
     let (build, task) = (
         context::build(&context.store, build).await?,
         context::task(&context.store, build, task).await?,
     );
-    Ok(build.zip(task.filter(|task| task.state == TaskState::Waiting)))
+    let asks = |task: &Versioned<Task>| match task.state {
+        TaskState::Waiting => true,
+        TaskState::Ready => task.change_requests.iter().any(|request| {
+            let is_open = request.state == ChangeRequestState::Requested;
+            is_open && request.file.key() == file.key()
+        }),
+        _ => false,
+    };
+    Ok(build.zip(task.filter(asks)))
 }
 
 /// Gives a file to the build that asked, which builds on what the owner has landed; an attempt that holds the file is
-/// ended with its work kept. Only a task that still waits gets it, and only once.
+/// ended with its work kept. Only a task that still asks gets it, and only once.
 pub(super) async fn hand_over(
     shared: &SharedState,
     context: &Context,
@@ -107,7 +117,7 @@ pub(super) async fn hand_over(
     reason: &str,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
-    let Some((row_of_build, row)) = waiting(context, build, task).await? else {
+    let Some((row_of_build, row)) = asking(context, build, task, file).await? else {
         return Ok(changes);
     };
     let held = locks::held_on(&context.store, std::slice::from_ref(file)).await?;
@@ -146,7 +156,7 @@ async fn deny(
     reason: &str,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
-    let Some((build, row)) = waiting(context, build, task).await? else {
+    let Some((build, row)) = asking(context, build, task, file).await? else {
         return Ok(changes);
     };
     let input = Input::Deny {

@@ -4,5 +4,6 @@ mod chain;
 mod deadlock;
 mod forty_tasks;
 mod lifecycle;
+mod several_files;
 mod side_by_side;
 pub(crate) mod two_builds;

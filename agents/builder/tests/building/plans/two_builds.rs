@@ -56,7 +56,7 @@ async fn all_waits(open: &OpenHouse) -> Vec<Wait> {
     found.map(Versioned::into_inner).collect()
 }
 
-async fn owner(open: &OpenHouse, file: &str) -> Option<Ownership> {
+pub(crate) async fn owner(open: &OpenHouse, file: &str) -> Option<Ownership> {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
     let mut rows = rows.unwrap().into_iter().map(Versioned::into_inner);
     rows.find(|row| row.path.as_str() == file && !row.ended)
@@ -77,7 +77,7 @@ fn contains(house: &House, head: &CommitId, ancestor: &CommitId) -> bool {
 }
 
 /// Checks that a build stands on the head of another one, seen by the gate, and says so.
-async fn check_follows(open: &OpenHouse, house: &House, build: BuildId, other: &Build) {
+pub(crate) async fn check_follows(open: &OpenHouse, house: &House, build: BuildId, other: &Build) {
     let row = open
         .services
         .store

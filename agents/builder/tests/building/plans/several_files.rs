@@ -1,0 +1,64 @@
+//! A task that changes several files of another build.
+
+use std::time::Duration;
+
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::ChangeRequestState;
+use serde_json::json;
+
+use super::two_builds::{check_follows, create, owner, update};
+use crate::world::house::{House, PATIENCE, task};
+use crate::world::script::{append, steps};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
+    let files = ["a.ts", "b.ts", "c.ts"];
+    let mut script = steps("ALL", &[append("ALL", "a.ts")]);
+    for (name, file) in ["MAKE_A", "MAKE_B", "MAKE_C"].iter().zip(files) {
+        script.push_str(&steps(name, &[append(name, file)]));
+    }
+    let house = House::new(&script)
+        .with(|options| options.loops = 3)
+        .watched();
+    let open = house.open().await;
+    let first = open
+        .approve(json!([
+            create("MAKE_A", "a.ts"),
+            create("MAKE_B", "b.ts"),
+            create("MAKE_C", "c.ts")
+        ]))
+        .await;
+    let (one, _) = open.ended(first).await;
+    let mut all = update("ALL", "a.ts");
+    all["more_files"] = json!(["b.ts", "c.ts"]);
+    let second = open.approve(json!([all])).await;
+    open.until(second, |_, tasks| {
+        let requests = task(tasks, "ALL").change_requests.iter();
+        let open = requests.filter(|request| request.state == ChangeRequestState::Requested);
+        open.count() == files.len()
+    })
+    .await;
+    let asked = async {
+        while open.open_question("ALL").await.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("nobody is asked");
+    open.settled().await;
+    open.answer("ALL", "go-on").await;
+    let (two, tasks) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
+    let applied = ChangeRequestState::Applied;
+    let requests = &task(&tasks, "ALL").change_requests;
+    assert!(
+        requests.iter().all(|request| request.state == applied),
+        "{requests:?}"
+    );
+    for file in files {
+        assert_eq!(owner(&open, file).await.unwrap().build, two.id);
+    }
+    check_follows(&open, &house, two.id, &one).await;
+    open.close().await;
+}
