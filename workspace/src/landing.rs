@@ -2,12 +2,14 @@
 
 mod attributes;
 mod hunks;
+mod notes;
 
 use chrono::DateTime;
 use ropewalk_schemas::CommitId;
 
 use crate::{GitError, LocalClone};
 use attributes::Attributes;
+pub use notes::{Notes, Side};
 
 /// A person or a model reads the sides; this much of each is enough to decide.
 const SIDE_LIMIT_BYTES: usize = 64 * 1024;
@@ -104,7 +106,7 @@ impl LocalClone {
             };
             return Ok(Rebase::Rebased(rebased));
         }
-        match self.merge_trees(head, candidate).await? {
+        match self.merge_trees(head, candidate, None).await? {
             MergedTrees::Clean(merged) => {
                 let parents = std::slice::from_ref(head);
                 let message = format!("{}\n", message.trim_end());
@@ -123,11 +125,12 @@ impl LocalClone {
     /// Joins the trees of two commits in memory, by the attributes of `ours`, as `git merge` does in a checkout of it.
     ///
     /// A merge driver that a repository brings along is a program, and none is configured here: only what is built into
-    /// git is used.
+    /// git is used. What stands against each other among `notes` is settled.
     pub(crate) async fn merge_trees(
         &self,
         ours: &CommitId,
         theirs: &CommitId,
+        notes: Option<&Notes>,
     ) -> Result<MergedTrees, GitError> {
         let call = self
             .call(["merge-tree", "--write-tree", "-z", "--no-messages"])
@@ -148,11 +151,15 @@ impl LocalClone {
             (1, Some(merged)) => {
                 let sides = Sides::parse(fields)
                     .ok_or_else(|| GitError::unreadable("merge-tree", &output.stdout))?;
-                let files = self.conflicts(&merged, sides).await?;
-                Ok(MergedTrees::Conflict {
-                    marked: merged,
-                    files,
-                })
+                let (marked, sides) = match notes {
+                    Some(notes) => self.settle(merged, sides, notes).await?,
+                    None => (merged, sides),
+                };
+                if sides.is_empty() {
+                    return Ok(MergedTrees::Clean(marked));
+                }
+                let files = self.conflicts(&marked, sides).await?;
+                Ok(MergedTrees::Conflict { marked, files })
             }
             _ => Err(output.failure("merge-tree".to_owned())),
         }
@@ -167,7 +174,7 @@ impl LocalClone {
         for file in &sides {
             for blob in &file.blobs {
                 // `:` names nothing, so that every file has the same number of lines.
-                names.push_str(blob.as_deref().unwrap_or(":"));
+                names.push_str(blob.as_ref().map_or(":", |entry| &entry.blob));
                 names.push('\n');
             }
             names.push_str(&[merged, &file.path].join(":"));
@@ -192,7 +199,13 @@ impl LocalClone {
 /// The blobs of a conflicted file: base, head, candidate.
 struct Sides {
     path: String,
-    blobs: [Option<String>; 3],
+    blobs: [Option<SideEntry>; 3],
+}
+
+/// A file as a tree has it.
+struct SideEntry {
+    mode: String,
+    blob: String,
 }
 
 impl Sides {
@@ -202,7 +215,7 @@ impl Sides {
         for field in fields {
             let text = String::from_utf8_lossy(field);
             let (header, path) = text.split_once('\t')?;
-            let [_, blob, stage] = header.split(' ').collect::<Vec<_>>()[..] else {
+            let [mode, blob, stage] = header.split(' ').collect::<Vec<_>>()[..] else {
                 return None;
             };
             let position = stage.parse::<usize>().ok()?.checked_sub(1)?;
@@ -212,7 +225,10 @@ impl Sides {
                     blobs: [None, None, None],
                 });
             }
-            *files.last_mut()?.blobs.get_mut(position)? = Some(blob.to_owned());
+            *files.last_mut()?.blobs.get_mut(position)? = Some(SideEntry {
+                mode: mode.to_owned(),
+                blob: blob.to_owned(),
+            });
         }
         Some(files)
     }

@@ -35,7 +35,7 @@ pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit}
 pub use environment::Environment;
 pub use file_lock::FileLock;
 pub use git::{Git, GitError};
-pub use landing::{ConflictFile, Rebase, RebasedCandidate};
+pub use landing::{ConflictFile, Notes, Rebase, RebasedCandidate, Side};
 pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};

@@ -9,7 +9,7 @@ use ropewalk_schemas::advice::Advice;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
 use crate::commit::{ChangeKind, ChangedFile, NewCommit};
-use crate::landing::MergedTrees;
+use crate::landing::{MergedTrees, Notes};
 use crate::{CommitMessage, ConflictFile, Git, GitError, LocalClone, Publication, PublishError};
 
 /// What bringing a commit into a branch comes to.
@@ -74,6 +74,7 @@ impl LocalClone {
         &self,
         head: &CommitId,
         into: &CommitId,
+        notes: &Notes,
         message: &CommitMessage,
         when: DateTime<Utc>,
     ) -> Result<Merge, GitError> {
@@ -83,7 +84,7 @@ impl LocalClone {
         if self.is_ancestor(into, head).await? {
             return Ok(Merge::FastForward);
         }
-        match self.merge_trees(into, head).await? {
+        match self.merge_trees(into, head, Some(notes)).await? {
             MergedTrees::Conflict { files, .. } => Ok(Merge::Conflict(files)),
             MergedTrees::Clean(tree) => {
                 let commit = NewCommit {
@@ -104,10 +105,11 @@ impl LocalClone {
         &self,
         head: &CommitId,
         other: &CommitId,
+        notes: &Notes,
         message: &CommitMessage,
         when: DateTime<Utc>,
     ) -> Result<CommitId, GitError> {
-        let tree = match self.merge_trees(head, other).await? {
+        let tree = match self.merge_trees(head, other, Some(notes)).await? {
             MergedTrees::Clean(tree) => tree,
             MergedTrees::Conflict { marked, .. } => marked,
         };

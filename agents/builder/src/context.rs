@@ -8,6 +8,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
+use ropewalk_workspace::{Notes, Side};
 
 use super::decide::counts::{TaskImpact, standing};
 use super::error::BuilderError;
@@ -50,6 +51,13 @@ pub(crate) fn unless_conflict<T>(
         }
         looked => looked,
     }
+}
+
+/// Names the folder of the idea of a build in its branch, with whose files there are right where two builds of that idea
+/// wrote different ones.
+pub(crate) fn notes(build: &Build, of: Side) -> Notes {
+    let folder = format!("ideas/{}", build.idea);
+    Notes { folder, of }
 }
 
 /// A build with its tasks in the order of the plan.

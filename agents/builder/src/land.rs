@@ -15,7 +15,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
-use ropewalk_workspace::{CleanPool, CommitMessage, LocalClone, Merge, Publication};
+use ropewalk_workspace::{CleanPool, CommitMessage, LocalClone, Merge, Publication, Side};
 use tracing::info;
 
 use super::SPARE_CHECKOUTS;
@@ -415,7 +415,10 @@ async fn join(
     let branch = &build.branch;
     let message = CommitMessage::new(format!("Merge branch '{branch}' into {into}"))
         .with_trailer("Ropewalk-Execution", build.id.to_string());
-    let merge = clone.merge(head, tip, &message, context.now()).await?;
+    let notes = context::notes(build, Side::Head);
+    let merge = clone
+        .merge(head, tip, &notes, &message, context.now())
+        .await?;
     let as_it_is = shape == Shape::default();
     let joined = match merge {
         Merge::Contained => return Ok((tip.clone(), Way::Contained)),

@@ -1,12 +1,19 @@
 //! Brings finished work into branches of the user's repository and of remotes on this machine.
 
 use ropewalk_schemas::CommitId;
-use ropewalk_workspace::{CommitMessage, LocalClone, Merge, Publication, PublishError, PushError};
+use ropewalk_workspace::{
+    CommitMessage, LocalClone, Merge, Notes, Publication, PublishError, PushError, Side,
+};
 
 use crate::world::{World, commit, git, now, poison};
 
 fn message() -> CommitMessage {
     CommitMessage::new("Merge branch `build/x`")
+}
+
+fn notes(of: Side) -> Notes {
+    let folder = "ideas/x".to_owned();
+    Notes { folder, of }
 }
 
 async fn head(clone: &LocalClone) -> anyhow::Result<CommitId> {
@@ -21,7 +28,11 @@ async fn a_merge_moves_joins_or_shows_both_sides() -> anyhow::Result<()> {
     let ours = commit(&clone, &base, "README.md", "one\nMINE\nthree\n").await?;
     let merge = |head: CommitId, into: CommitId| {
         let clone = clone.clone();
-        async move { clone.merge(&head, &into, &message(), now()).await }
+        async move {
+            clone
+                .merge(&head, &into, &notes(Side::Into), &message(), now())
+                .await
+        }
     };
     assert_eq!(merge(ours.clone(), base.clone()).await?, Merge::FastForward);
     assert_eq!(merge(base.clone(), ours.clone()).await?, Merge::Contained);
@@ -42,6 +53,41 @@ async fn a_merge_moves_joins_or_shows_both_sides() -> anyhow::Result<()> {
     assert_eq!(files[0].head.as_deref(), Some("one\nTHEIRS\nthree\n"));
     assert_eq!(files[0].candidate.as_deref(), Some("one\nMINE\nthree\n"));
     assert_eq!(world.git(&["rev-parse", "main"])?, base.as_str());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_two_builds_write_about_one_idea_is_no_conflict() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let plan = "ideas/x/build/spec.md";
+    let ours = commit(&clone, &base, plan, "ours\n").await?;
+    let theirs = commit(&clone, &base, plan, "theirs\n").await?;
+    for (of, right) in [(Side::Head, "ours\n"), (Side::Into, "theirs\n")] {
+        let (notes, message) = (notes(of), message());
+        let merge = clone.merge(&ours, &theirs, &notes, &message, now());
+        let Merge::Merged(both) = merge.await? else {
+            anyhow::bail!("not merged");
+        };
+        let read = clone.read_file(&both, plan).await?;
+        assert_eq!(read.as_deref(), Some(right.as_bytes()), "{of:?}");
+    }
+    // What the user changed beside it stands against each other as ever, and the notes do not, nor those of others.
+    for path in ["README.md", "ideas/xy/build/spec.md"] {
+        let ours = commit(&clone, &ours, path, "MINE\n").await?;
+        let theirs = commit(&clone, &theirs, path, "THEIRS\n").await?;
+        let (notes, message) = (notes(Side::Into), message());
+        let merge = clone.merge(&ours, &theirs, &notes, &message, now());
+        let Merge::Conflict(files) = merge.await? else {
+            anyhow::bail!("no conflict");
+        };
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].path, path);
+        let marked = clone.merge_marked(&theirs, &ours, &notes, &message, now());
+        let read = clone.read_file(&marked.await?, plan).await?;
+        assert_eq!(read.as_deref(), Some("theirs\n".as_bytes()));
+    }
     Ok(())
 }
 

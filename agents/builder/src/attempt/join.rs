@@ -7,7 +7,7 @@ use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, CommitError};
-use ropewalk_workspace::{CommitMessage, Merge, PreserveKey};
+use ropewalk_workspace::{CommitMessage, Merge, PreserveKey, Side};
 use tracing::{info, warn};
 
 use super::ending::Fault;
@@ -86,7 +86,10 @@ async fn merge(
         clone.committed_at(&followed.commit)
     )?;
     let when = ours.max(theirs);
-    Ok(clone.merge(&followed.commit, head, &message, when).await?)
+    let notes = context::notes(&work.claim.build, Side::Into);
+    Ok(clone
+        .merge(&followed.commit, head, &notes, &message, when)
+        .await?)
 }
 
 async fn name(work: &Work<'_>, build: BuildId) -> Result<String, BuilderError> {

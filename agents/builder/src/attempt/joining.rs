@@ -2,10 +2,11 @@
 //! each other, and what it makes of that lands as one commit of both.
 
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_workspace::CommitMessage;
 use ropewalk_workspace::commit::NewCommit;
+use ropewalk_workspace::{CommitMessage, Side};
 
 use super::work::Work;
+use crate::context;
 use crate::error::BuilderError;
 
 /// Returns what an attempt begins on that stands on `head`: that itself, unless its task joins another branch.
@@ -16,7 +17,10 @@ pub(super) async fn base(work: &Work<'_>, head: CommitId) -> Result<CommitId, Bu
     let clone = &work.shared.clone;
     let message = CommitMessage::new("Conflicts, to be resolved");
     let when = work.claim.attempt.started_at;
-    let marked = clone.merge_marked(&head, other, &message, when).await?;
+    let notes = context::notes(&work.claim.build, Side::Into);
+    let marked = clone
+        .merge_marked(&head, other, &notes, &message, when)
+        .await?;
     clone.preserve(&work.key(), &marked).await?;
     Ok(marked)
 }

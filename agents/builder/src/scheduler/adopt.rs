@@ -1,9 +1,10 @@
 //! Says what a build comes to that goes on upon what somebody else put on its branch.
 
+use crate::context;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::Build;
-use ropewalk_workspace::{CommitMessage, Merge};
+use ropewalk_workspace::{CommitMessage, Merge, Side};
 
 use crate::SharedState;
 use crate::error::BuilderError;
@@ -38,7 +39,10 @@ pub(crate) async fn adopted(
     }
     let message = CommitMessage::new(format!("Join what was put on {}", build.branch))
         .with_trailer("Ropewalk-Execution", build.id.to_string());
-    let joined = clone.merge(head, &branch, &message, context.now()).await?;
+    let notes = context::notes(build, Side::Head);
+    let joined = clone
+        .merge(head, &branch, &notes, &message, context.now())
+        .await?;
     let head = match joined {
         Merge::Contained => branch.clone(),
         Merge::FastForward => head.clone(),

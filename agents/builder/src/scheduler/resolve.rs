@@ -8,7 +8,7 @@ use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Task, TaskBlo
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::{CommitMessage, ConflictFile, Merge};
+use ropewalk_workspace::{CommitMessage, ConflictFile, Merge, Side};
 use tracing::info;
 
 use crate::SharedState;
@@ -73,7 +73,10 @@ async fn conflict(
     };
     let message = CommitMessage::new("Try to merge");
     // The other way round than it is landed, as the checkout of the task will show it.
-    let merge = clone.merge(&other, head, &message, context.now()).await?;
+    let notes = context::notes(build, Side::Into);
+    let merge = clone
+        .merge(&other, head, &notes, &message, context.now())
+        .await?;
     Ok(match merge {
         Merge::Conflict(files) if can_resolve(&files) => Some(Conflict { other, files }),
         _ => None,
