@@ -1,5 +1,7 @@
 //! A project that is exported in the middle of its build and imported elsewhere, also where the disk is full.
 
+mod pages;
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -7,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::{Lease, LeaseState};
-use ropewalk_store::Query;
+use ropewalk_store::{EventFilter, Query};
 use ropewalk_tests::namespaces;
 use serde_json::Value;
 
@@ -91,6 +93,7 @@ async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere
     let imported = store(there.path()).await?;
     let granted = Query::new().equal("state", LeaseState::Granted.as_str());
     assert_eq!(imported.count::<Lease>(granted).await?, 0);
+    let last = imported.events(&EventFilter::default()).await?.len();
     let builds = imported.list::<Build>(Query::new()).await?;
     let published = builds[0]
         .published
@@ -99,6 +102,14 @@ async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere
     let branch = git(&there.repository(), &["rev-parse", "build/habits"])?;
     assert_eq!(branch.trim(), published.as_str());
     imported.close().await?;
+    // Where it came from, whoever looks after a new start sees what is seen where it arrives.
+    stop(&mut up).await?;
+    let mut up = start(&project.runner, &["up"])?;
+    let mut up_there = start(&there.runner, &["up"])?;
+    let pages = pages::read(&project, last).await?;
+    let pages_there = pages::read(&there, last).await?;
+    stop(&mut up_there).await?;
+    pages::compare(&pages, &pages_there)?;
     // Stopped where it arrives, and where it came from it goes on as if nothing had been.
     project.verb(&["resume"], "")?;
     until_events(project.path(), &mut up, "build.completed", 1).await?;

@@ -152,7 +152,7 @@ impl Shop {
         name_people(&phone)?;
         let mut up = start(&phone.project.runner, &["up"])?;
         until_ready(phone.project.path(), &mut up).await?;
-        let browser = Browser::open(&phone).await?;
+        let browser = Browser::open(&phone.project).await?;
         Ok(Self {
             phone,
             gone,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::disks::SmallDisk;
 use crate::phones::Phone;
-use crate::project::PATIENCE;
+use crate::project::{PATIENCE, Project};
 use crate::running::{start, stop, until_ready};
 use crate::trial::{UNTIL_FAULT, may_mount};
 
@@ -31,10 +31,10 @@ pub(crate) enum SentBody<'a> {
 
 impl Browser {
     /// Opens the link that `up` shows; one that an earlier `up` showed lets nobody in any more.
-    pub(crate) async fn open(phone: &Phone) -> anyhow::Result<Self> {
+    pub(crate) async fn open(project: &Project) -> anyhow::Result<Self> {
         let (began, mut tried) = (Instant::now(), None);
         loop {
-            let said = phone.project.said();
+            let said = project.said();
             let link = said.rsplit_once("pages and API: ");
             let link = link.and_then(|(_, rest)| rest.split_whitespace().next());
             if link.is_some() && link != tried.as_deref() {
@@ -69,6 +69,18 @@ impl Browser {
             .header("Cookie", &self.cookie);
         let answer = asked.send().await?;
         Ok((answer.status().as_u16(), answer.json().await?))
+    }
+
+    /// Reads a page; what only this login has is left out.
+    pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
+        let url = format!("{}{path}", self.origin);
+        let asked = client(ClientOptions::default())?
+            .get(url)
+            .header("Accept", "text/html")
+            .header("Cookie", &self.cookie);
+        let answer = asked.send().await?.error_for_status()?;
+        let text = answer.text().await?;
+        Ok(text.replace(&self.csrf, "").replace(&self.origin, ""))
     }
 
     /// Sends a request of a program, or with the cookie one of a page; returns its status and what is answered.
@@ -118,7 +130,7 @@ async fn without_its_broker_the_api_says_so_and_a_phone_is_asked_and_answers() -
     let id = phone.ask("Which way without a broker?").await?;
     let mut up = start(&runner, &["up"])?;
     until_ready(phone.project.path(), &mut up).await?;
-    let browser = Browser::open(&phone).await?;
+    let browser = Browser::open(&phone.project).await?;
     let (status, ready) = browser.read("/readyz").await?;
     assert_eq!((status, &ready["store"]), (200, &json!("up")));
     let bus = ready["bus"].as_str().context("no bus")?;
@@ -147,7 +159,7 @@ async fn on_a_full_disk_the_api_refuses_in_words_and_what_a_phone_said_is_done_w
     let phone = Phone::linked().await?;
     let disk = SmallDisk::over(&phone.project.path().join("state"), 64)?;
     let mut up = phone.up().await?;
-    let browser = Browser::open(&phone).await?;
+    let browser = Browser::open(&phone.project).await?;
     let filler = disk.fill()?;
     let began = Instant::now();
     let refused = loop {
