@@ -120,6 +120,16 @@ pub enum UsageBy {
 }
 
 impl UsageBy {
+    /// Returns its name, as the database keeps totals under it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idea => "idea",
+            Self::Build => "build",
+            Self::Model => "model",
+            Self::Day => "day",
+        }
+    }
+
     /// Names the day that is so many days after the first of 1970.
     pub fn day(number: i64) -> Option<String> {
         let day = DateTime::UNIX_EPOCH.checked_add_signed(TimeDelta::try_days(number)?)?;
@@ -149,6 +159,25 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns what is left of it without `part`, which is among it.
+    #[must_use]
+    pub const fn without(&self, part: &Self) -> Self {
+        Self {
+            key: None,
+            calls: self.calls.saturating_sub(part.calls),
+            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
+            cache_read_tokens: self
+                .cache_read_tokens
+                .saturating_sub(part.cache_read_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_sub(part.cache_write_tokens),
+            known_micro_usd: self.known_micro_usd.saturating_sub(part.known_micro_usd),
+            unpriced_calls: self.unpriced_calls.saturating_sub(part.unpriced_calls),
+        }
+    }
+
     /// Returns the same in the words of budgets.
     pub const fn spending(&self) -> Spending {
         Spending {
@@ -157,6 +186,25 @@ impl Usage {
             known_micro_usd: self.known_micro_usd,
             unpriced_calls: self.unpriced_calls,
         }
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Self> for Usage {
+    fn sum<Parts: Iterator<Item = &'a Self>>(parts: Parts) -> Self {
+        parts.fold(Self::default(), |whole, part| Self {
+            key: None,
+            calls: whole.calls.saturating_add(part.calls),
+            input_tokens: whole.input_tokens.saturating_add(part.input_tokens),
+            output_tokens: whole.output_tokens.saturating_add(part.output_tokens),
+            cache_read_tokens: whole
+                .cache_read_tokens
+                .saturating_add(part.cache_read_tokens),
+            cache_write_tokens: whole
+                .cache_write_tokens
+                .saturating_add(part.cache_write_tokens),
+            known_micro_usd: whole.known_micro_usd.saturating_add(part.known_micro_usd),
+            unpriced_calls: whole.unpriced_calls.saturating_add(part.unpriced_calls),
+        })
     }
 }
 

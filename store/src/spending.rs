@@ -1,5 +1,5 @@
-//! Sums what model calls used: from the sums that the database keeps of each idea, build, day and model, or, where a query
-//! asks for what those do not tell apart, from the calls themselves.
+//! Sums what model calls used: from the totals that the database keeps of each idea, build, day or model, else from the sums
+//! that it keeps of these together, or, where a query asks for what those do not tell apart, from the calls themselves.
 
 use ropewalk_schemas::model_call::{ModelCall, Spending, Usage, UsageBy};
 
@@ -31,6 +31,12 @@ const KEPT: &Table = &Table {
     ],
 };
 
+/// The same for all calls of one idea, build, day or model.
+const TOTALS: &Table = &Table {
+    name: "usage_totals",
+    columns: &[Column::text("what")],
+};
+
 /// The calls one by one, with the columns of the sums.
 const CALLS: &Table = &Table {
     name: "usage_of_calls",
@@ -46,36 +52,78 @@ impl Store {
         Ok(all.unwrap_or_default().spending())
     }
 
-    /// Sums the model calls that a query selects, one row for each idea, build, model or day, in that order.
+    /// Sums the model calls that a query selects, one row for each idea, build, model or day, in that order; where the query
+    /// has a limit, only those of the most tokens, and these in the order of that.
     pub async fn usage(&self, by: UsageBy, query: Query) -> Result<Vec<Usage>, ReadError> {
         let statement = sums(self.database.dialect(), Some(by), &query)?;
         let rows = self.database.read(statement).await?;
         let mut sums: Vec<Usage> = rows.iter().map(|row| read(Some(by), row)).collect();
         // Databases order texts, and what is none, in ways of their own.
         sums.sort_by(|one, other| one.key.cmp(&other.key));
+        if query.most().is_some() {
+            sums.sort_by_key(|sum| std::cmp::Reverse(sum.spending().tokens));
+        }
         Ok(sums)
     }
 }
 
+/// What is asked for sums.
+struct Source {
+    table: &'static Table,
+    query: Query,
+    /// What the rows are told apart by there.
+    key: &'static str,
+}
+
+impl Source {
+    fn of(by: Option<UsageBy>, query: &Query) -> Self {
+        let kept = query.of_kept_sums();
+        if kept.as_ref().is_some_and(Query::is_of_all) {
+            // Whatever they are told apart by, all of them are the whole.
+            let what = by.unwrap_or(UsageBy::Model);
+            return Self {
+                table: TOTALS,
+                query: Query::of_totals(what.as_str()),
+                key: match by {
+                    None => "NULL",
+                    Some(UsageBy::Idea | UsageBy::Build) => "NULLIF(key, '')",
+                    Some(UsageBy::Model) => "key",
+                    Some(UsageBy::Day) => "CAST(key AS BIGINT)",
+                },
+            };
+        }
+        let (table, query) = kept.map_or_else(|| (CALLS, query.clone()), |kept| (KEPT, kept));
+        let key = match by {
+            None => "NULL",
+            Some(UsageBy::Idea) => "NULLIF(\"idea\", '')",
+            Some(UsageBy::Build) => "NULLIF(\"build\", '')",
+            Some(UsageBy::Model) => "model",
+            Some(UsageBy::Day) => "day",
+        };
+        Self { table, query, key }
+    }
+}
+
 fn sums(dialect: Dialect, by: Option<UsageBy>, query: &Query) -> Result<Statement, ReadError> {
+    let source = Source::of(by, query);
     let mut statement = Statement::new("SELECT ");
-    statement.push(match by {
-        None => "NULL",
-        Some(UsageBy::Idea) => "NULLIF(\"idea\", '')",
-        Some(UsageBy::Build) => "NULLIF(\"build\", '')",
-        Some(UsageBy::Model) => "model",
-        Some(UsageBy::Day) => "day",
-    });
+    statement.push(source.key);
     for column in SUMS {
         statement.push(", ").push(&dialect.sum(column));
     }
     statement.push(" FROM ");
-    let kept = query.of_kept_sums();
-    let (table, query) = kept.as_ref().map_or((CALLS, query), |query| (KEPT, query));
-    statement.name(table.name);
-    query.filter(table, &mut statement)?;
+    statement.name(source.table.name);
+    source.query.filter(source.table, &mut statement)?;
     if by.is_some() {
         statement.push(" GROUP BY 1");
+    }
+    if let Some(limit) = query.most() {
+        // Real numbers, since both together may come to more than a whole one holds.
+        let [input, output] = ["input_tokens", "output_tokens"].map(|name| dialect.sum(name));
+        statement.push(&format!(
+            " ORDER BY 1.0 * {input} + {output} DESC, 1 NULLS FIRST LIMIT "
+        ));
+        statement.bind(limit);
     }
     Ok(statement)
 }
@@ -116,7 +164,7 @@ mod tests {
         let before = TimeDelta::milliseconds(1);
         let all = Query::new;
         let rows = [
-            (all(), KEPT),
+            (all(), TOTALS),
             (all().equal("idea", "walks").equal("build", "b"), KEPT),
             (all().equal("idea", None::<&str>), KEPT),
             (all().at_least("at", midnight), KEPT),

@@ -32,16 +32,33 @@ pub struct UsageRow {
     pub micro_usd: Option<u64>,
 }
 
+impl Scope {
+    fn query(&self) -> Query {
+        let mut query = Query::new();
+        if let Some(idea) = &self.idea {
+            query = query.equal("idea", idea.as_str());
+        }
+        if let Some(build) = self.build {
+            query = query.equal("build", build.to_string());
+        }
+        query
+    }
+}
+
 /// Sums what was used, one row for each `by`.
 pub async fn list(store: &Store, by: UsageBy, scope: &Scope) -> Result<Vec<UsageRow>, ReadError> {
-    let mut query = Query::new();
-    if let Some(idea) = &scope.idea {
-        query = query.equal("idea", idea.as_str());
-    }
-    if let Some(build) = scope.build {
-        query = query.equal("build", build.to_string());
-    }
-    let rows = store.usage(by, query).await?;
+    let rows = store.usage(by, scope.query()).await?;
+    Ok(rows.into_iter().map(UsageRow::from).collect())
+}
+
+/// Sums what was used as [`list`] does, for those alone that used the most tokens: at most `most`, and these in that order.
+pub async fn largest(
+    store: &Store,
+    by: UsageBy,
+    scope: &Scope,
+    most: u32,
+) -> Result<Vec<UsageRow>, ReadError> {
+    let rows = store.usage(by, scope.query().limit(most)).await?;
     Ok(rows.into_iter().map(UsageRow::from).collect())
 }
 

@@ -10,8 +10,8 @@ use axum::response::Response;
 use ropewalk_config::settings::BudgetSettings;
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
 use ropewalk_schemas::clip;
-use ropewalk_schemas::model_call::{Spending, UsageBy};
-use ropewalk_store::{Query, Store};
+use ropewalk_schemas::model_call::{Spending, Usage, UsageBy};
+use ropewalk_store::Store;
 use serde::Deserialize;
 
 use super::frame::{Frame, page};
@@ -20,6 +20,9 @@ use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
 use cost::{Cost, Measure};
+
+/// How many ideas, and how many builds, have a row of their own.
+const MOST: u32 = 50;
 
 /// What is counted.
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +55,8 @@ struct Sums {
     /// Where the pages of its rows begin, where they have any.
     below: Option<&'static str>,
     rows: Vec<UsageRow>,
+    /// What all others used together, where there are others.
+    others: Option<UsageRow>,
     /// How those of its rows are called that have another name than their key.
     names: BTreeMap<String, String>,
 }
@@ -71,10 +76,6 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let idea = which.idea.as_deref().map(idea::named).transpose()?;
-    let mut calls = Query::new();
-    if let Some(idea) = &idea {
-        calls = calls.equal("idea", idea.as_str());
-    }
     let scope = Scope { idea, build: None };
     let days = usage::list(store, UsageBy::Day, &scope).await?;
     let pictures = [Measure::Money, Measure::Tokens];
@@ -86,7 +87,8 @@ pub(super) async fn show(
         .iter()
         .find(|day| day.usage.key.as_deref() == Some(&today));
     let today = today.map(|day| day.usage.spending()).unwrap_or_default();
-    let whole = store.spending(calls).await?;
+    let used: Usage = days.iter().map(|day| &day.usage).sum();
+    let whole = used.spending();
     let budgets = match &scope.idea {
         Some(_) => Vec::new(),
         None => budgets(&shared.budget, &today, &whole),
@@ -94,7 +96,7 @@ pub(super) async fn show(
     page(&UsagePage {
         idea: which.idea,
         pictures: pictures.collect(),
-        tables: tables(store, &scope, days).await?,
+        tables: tables(store, &scope, (&used, days)).await?,
         budgets,
         whole,
         frame,
@@ -104,33 +106,37 @@ pub(super) async fn show(
 async fn tables(
     store: &Store,
     scope: &Scope,
-    mut days: Vec<UsageRow>,
+    (whole, mut days): (&Usage, Vec<UsageRow>),
 ) -> Result<Vec<Sums>, Problem> {
+    let (ideas, builds, models) = futures::try_join!(
+        usage::largest(store, UsageBy::Idea, scope, MOST),
+        usage::largest(store, UsageBy::Build, scope, MOST),
+        usage::list(store, UsageBy::Model, scope),
+    )?;
+    let names = usage::names_of_builds(store, &builds).await?;
     days.reverse();
-    let sums = |called, below, rows| Sums {
+    let sums = |called, below, rows: Vec<UsageRow>| Sums {
+        others: others(whole, &rows),
         called,
         below,
         rows,
         names: BTreeMap::new(),
     };
-    let builds = usage::list(store, UsageBy::Build, scope).await?;
     Ok(vec![
-        sums(
-            "Idea",
-            Some("/ideas/"),
-            usage::list(store, UsageBy::Idea, scope).await?,
-        ),
+        sums("Idea", Some("/ideas/"), ideas),
         Sums {
-            names: usage::names_of_builds(store, &builds).await?,
+            names,
             ..sums("Build", Some("/builds/"), builds)
         },
-        sums(
-            "Model",
-            None,
-            usage::list(store, UsageBy::Model, scope).await?,
-        ),
+        sums("Model", None, models),
         sums("Day", None, days),
     ])
+}
+
+/// Returns what was used beside `rows`; nothing where they are all.
+fn others(whole: &Usage, rows: &[UsageRow]) -> Option<UsageRow> {
+    let left = whole.without(&rows.iter().map(|row| &row.usage).sum());
+    (left.calls > 0).then(|| left.into())
 }
 
 /// Says which part of the input came from the caches of providers.

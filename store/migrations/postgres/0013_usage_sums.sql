@@ -51,6 +51,30 @@ SELECT
 FROM usage_of_calls
 GROUP BY 1, 2, 3, 4;
 
+-- And for each idea, build, day or model as a whole, which is what people are told: of many ideas there are many times as
+-- many sums.
+CREATE TABLE usage_totals (
+    what TEXT COLLATE "C" NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
+    calls BIGINT NOT NULL,
+    input_tokens NUMERIC NOT NULL,
+    output_tokens NUMERIC NOT NULL,
+    cache_read_tokens NUMERIC NOT NULL,
+    cache_write_tokens NUMERIC NOT NULL,
+    micro_usd NUMERIC NOT NULL,
+    priced_calls BIGINT NOT NULL,
+    PRIMARY KEY (what, key)
+);
+
+INSERT INTO usage_totals
+SELECT
+    counted.what, counted.key, SUM(calls), SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens),
+    SUM(cache_write_tokens), SUM(micro_usd), SUM(priced_calls)
+FROM usage_sums CROSS JOIN LATERAL (
+    VALUES ('idea', "idea"), ('build', "build"), ('model', model), ('day', day::text)
+) AS counted (what, key)
+GROUP BY 1, 2;
+
 -- Adds a call to the sums: with the sign 1 when it comes, with -1 when it goes.
 --
 -- One row for each key, and no shards or rows to be summed up later: whoever writes holds the one lock of the schema on
@@ -80,6 +104,25 @@ BEGIN
     DELETE FROM usage_sums AS sums
     WHERE sign < 0 AND sums."idea" = for_idea AND sums."build" = for_build AND sums.day = on_day
         AND sums.model = used.model AND sums.calls = 0;
+    INSERT INTO usage_totals AS totals
+    SELECT
+        counted.what, counted.key, sign * used.calls, sign * used.input_tokens, sign * used.output_tokens,
+        sign * used.cache_read_tokens, sign * used.cache_write_tokens, sign * used.micro_usd, sign * used.priced_calls
+    FROM (
+        VALUES ('idea', for_idea), ('build', for_build), ('model', used.model), ('day', on_day::text)
+    ) AS counted (what, key)
+    ON CONFLICT (what, key) DO UPDATE SET
+        calls = totals.calls + excluded.calls,
+        input_tokens = totals.input_tokens + excluded.input_tokens,
+        output_tokens = totals.output_tokens + excluded.output_tokens,
+        cache_read_tokens = totals.cache_read_tokens + excluded.cache_read_tokens,
+        cache_write_tokens = totals.cache_write_tokens + excluded.cache_write_tokens,
+        micro_usd = totals.micro_usd + excluded.micro_usd,
+        priced_calls = totals.priced_calls + excluded.priced_calls;
+    DELETE FROM usage_totals AS totals
+    WHERE sign < 0 AND totals.calls = 0 AND (totals.what, totals.key) IN (
+        ('idea', for_idea), ('build', for_build), ('model', used.model), ('day', on_day::text)
+    );
 END
 $$;
 

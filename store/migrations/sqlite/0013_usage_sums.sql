@@ -48,6 +48,33 @@ SELECT
 FROM usage_of_calls
 GROUP BY 1, 2, 3, 4;
 
+-- And for each idea, build, day or model as a whole, which is what people are told: of many ideas there are many times as
+-- many sums.
+CREATE TABLE usage_totals (
+    what TEXT NOT NULL,
+    key TEXT NOT NULL,
+    calls BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_tokens BIGINT NOT NULL,
+    micro_usd BIGINT NOT NULL,
+    priced_calls BIGINT NOT NULL,
+    PRIMARY KEY (what, key)
+) WITHOUT ROWID;
+
+INSERT INTO usage_totals
+SELECT
+    what, key, SUM(calls), TOTAL(input_tokens), TOTAL(output_tokens), TOTAL(cache_read_tokens), TOTAL(cache_write_tokens),
+    TOTAL(micro_usd), SUM(priced_calls)
+FROM (
+    SELECT 'idea' AS what, "idea" AS key, * FROM usage_sums
+    UNION ALL SELECT 'build', "build", * FROM usage_sums
+    UNION ALL SELECT 'model', model, * FROM usage_sums
+    UNION ALL SELECT 'day', day, * FROM usage_sums
+)
+GROUP BY 1, 2;
+
 -- What is inserted here is added to the sums: a call with the sign 1 when it comes, with -1 when it goes.
 CREATE VIEW usage_changes AS
 SELECT usage_of_calls.*, 1 AS sign FROM usage_of_calls;
@@ -70,6 +97,32 @@ CREATE TRIGGER usage_changed INSTEAD OF INSERT ON usage_changes BEGIN
     DELETE FROM usage_sums
     WHERE "idea" = COALESCE(new."idea", '') AND "build" = COALESCE(new."build", '')
         AND day = new.day AND model = new.model AND calls = 0;
+    INSERT INTO usage_totals
+    SELECT
+        counted.what, counted.key, new.sign * new.calls, new.sign * new.input_tokens, new.sign * new.output_tokens,
+        new.sign * new.cache_read_tokens, new.sign * new.cache_write_tokens, new.sign * new.micro_usd,
+        new.sign * new.priced_calls
+    FROM (
+        SELECT 'idea' AS what, COALESCE(new."idea", '') AS key
+        UNION ALL SELECT 'build', COALESCE(new."build", '')
+        UNION ALL SELECT 'model', new.model
+        UNION ALL SELECT 'day', new.day
+    ) AS counted
+    -- Without it what follows would be read as part of the join.
+    WHERE true
+    ON CONFLICT DO UPDATE SET
+        calls = calls + excluded.calls,
+        input_tokens = input_tokens + excluded.input_tokens,
+        output_tokens = output_tokens + excluded.output_tokens,
+        cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        micro_usd = micro_usd + excluded.micro_usd,
+        priced_calls = priced_calls + excluded.priced_calls;
+    DELETE FROM usage_totals
+    WHERE new.sign < 0 AND calls = 0 AND (what, key) IN (
+        VALUES ('idea', COALESCE(new."idea", '')), ('build', COALESCE(new."build", '')), ('model', new.model),
+            ('day', CAST(new.day AS TEXT))
+    );
 END;
 
 CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls BEGIN

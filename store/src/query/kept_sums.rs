@@ -24,6 +24,24 @@ impl Query {
             ..Self::default()
         })
     }
+
+    /// Returns the query that selects the totals of all calls that are kept under `what`.
+    pub(crate) fn of_totals(what: &str) -> Self {
+        Self {
+            conditions: vec![("what".to_owned(), Condition::Equal(what.into()))],
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many sums are wanted at most, if not all.
+    pub(crate) const fn most(&self) -> Option<u32> {
+        self.limit
+    }
+
+    /// Returns whether it selects every row.
+    pub(crate) const fn is_of_all(&self) -> bool {
+        self.conditions.is_empty()
+    }
 }
 
 /// What begins or ends with a day of UTC, after the first of 1970: the number of a day is cut towards that.

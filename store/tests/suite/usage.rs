@@ -77,6 +77,13 @@ async fn use_is_summed_by_idea_model_and_day(bench: Bench) {
     assert_eq!(days, [sums(Some(&today), 2, 25, (7, 1))]);
     assert_eq!(by(UsageBy::Day, Query::new()).await.len(), 3);
     assert_eq!(by(UsageBy::Build, Query::new()).await.len(), 1);
+    // The one of the most tokens, and of those alike the first.
+    for query in [Query::new(), Query::new().not_equal("idea", "none")] {
+        assert_eq!(
+            by(UsageBy::Idea, query.limit(2)).await,
+            [sums(Some("walks"), 2, 25, (7, 1)), sums(None, 1, 0, (0, 1))]
+        );
+    }
 }
 
 on_each_database!(use_is_summed_by_idea_model_and_day);

@@ -20,7 +20,7 @@ const ROWS_AT_ONCE: u32 = 50;
 /// triggers of the file make them of what they are of, and a copy of the sums would count each call twice.
 const TABLES: &str = "SELECT name FROM sqlite_master WHERE type = 'table' \
     AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_sqlx%' ESCAPE '\\' \
-    AND name NOT LIKE 'knowledge\\_text%' ESCAPE '\\' AND name <> 'usage_sums' ORDER BY name";
+    AND name NOT LIKE 'knowledge\\_text%' ESCAPE '\\' AND name NOT IN ('usage_sums', 'usage_totals') ORDER BY name";
 
 /// Copies what `database`, a server, holds to the file `path`, which is not there yet, and to the folder of the data of
 /// large events beside it; `now` is the time that those get.
