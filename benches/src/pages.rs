@@ -51,8 +51,13 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn paths(PageKeys { build, spec }: PageKeys) -> Vec<(String, String)> {
+fn paths(keys: PageKeys) -> Vec<(String, String)> {
     let page = |path: &str, name: &str| (path.to_owned(), name.to_owned());
+    let PageKeys {
+        build,
+        planned,
+        spec,
+    } = keys;
     vec![
         page("/", "the board, 1,000 ideas"),
         page("/ideas/idea-0", "an idea"),
@@ -62,6 +67,7 @@ fn paths(PageKeys { build, spec }: PageKeys) -> Vec<(String, String)> {
         ),
         page("/questions", "the inbox, 50 questions open"),
         page("/builds", "builds"),
+        page(&format!("/builds/{planned}"), "a build of 30 tasks"),
         page(
             &format!("/builds/{build}"),
             &format!("a build of {TASKS} tasks"),

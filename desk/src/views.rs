@@ -59,9 +59,9 @@ fn bears(words: &str, texts: &[&str]) -> bool {
     words.all(|word| texts.iter().any(|text| text.contains(word)))
 }
 
-/// Returns how many pages so many entries have.
-fn pages(all: u64) -> u32 {
-    u32::try_from(all.div_ceil(u64::from(PAGE))).unwrap_or(u32::MAX)
+/// Returns how many pages of `size` entries so many have.
+fn pages(all: u64, size: u32) -> u32 {
+    u32::try_from(all.div_ceil(u64::from(size))).unwrap_or(u32::MAX)
 }
 
 pub(crate) fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {

@@ -39,8 +39,10 @@ const AT_ONCE: usize = 2_000;
 /// What there is a page of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageKeys {
-    /// A build.
+    /// A build of very many tasks.
     pub(super) build: BuildId,
+    /// A build of as many tasks as are planned for one idea at most.
+    pub(super) planned: BuildId,
     /// The specification of it.
     pub(super) spec: SpecId,
 }
@@ -51,14 +53,20 @@ pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
     let spec = specification(store, words).await?;
     let mut builds = Vec::new();
     for number in 0..BUILDS {
-        builds.push(build(store, words, (number, spec)).await?);
+        builds.push(build(store, words, (number, spec), TASKS).await?);
     }
+    let planned = build(store, words, (BUILDS, spec), PLANNED).await?;
+    builds.push(planned);
     put(store, QUESTIONS, |number| question(words, number)).await?;
     lessons(store, words, spec).await?;
     let call = |number| call(words, number, &builds);
     put::<ModelCall>(store, CALLS, call).await?;
     let build = *builds.first().context("no build")?;
-    Ok(PageKeys { build, spec })
+    Ok(PageKeys {
+        build,
+        planned,
+        spec,
+    })
 }
 
 /// Stores so many rows, each as `make` makes it.
@@ -132,8 +140,13 @@ async fn specification(store: &Store, words: &Words) -> Result<SpecId> {
     Ok(id)
 }
 
-/// Stores a build with its tasks: a hundred that need nothing, and others that need two of those before them.
-async fn build(store: &Store, words: &Words, (number, spec): (usize, SpecId)) -> Result<BuildId> {
+/// Stores a build with so many tasks: a hundred that need nothing, and others that need two of those before them.
+async fn build(
+    store: &Store,
+    words: &Words,
+    (number, spec): (usize, SpecId),
+    tasks: usize,
+) -> Result<BuildId> {
     let build: Build = row(json!({
         "id": words.ids.next(), "spec": spec, "revision": 1, "hash": ContentHash::of(b"new"),
         "idea": slug(number), "user": "ada", "state": "running", "pause_requested": false,
@@ -142,7 +155,7 @@ async fn build(store: &Store, words: &Words, (number, spec): (usize, SpecId)) ->
     }))?;
     let mut changes = ChangeSet::new();
     changes.insert(&build);
-    for lane in 1..=TASKS {
+    for lane in 1..=tasks {
         let number = u32::try_from(lane)?;
         changes.insert(&Task::planned(build.id, number, planned(lane)?));
     }
@@ -208,7 +221,7 @@ fn call(words: &Words, number: usize, builds: &[BuildId]) -> Result<ModelCall> {
     let at: DateTime<Utc> = words.clock.now() - days;
     row(json!({
         "key": format!("call-{number}"), "role": "build", "model": format!("model-{}", number % 4), "provider": "p",
-        "reply": null, "idea": slug(number % BUILDS), "build": build, "input_tokens": 1_000, "output_tokens": 100,
+        "reply": null, "idea": slug(number), "build": build, "input_tokens": 1_000, "output_tokens": 100,
         "cache_read_tokens": 500, "micro_usd": 2_000, "at": at,
     }))
 }

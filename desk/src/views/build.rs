@@ -161,7 +161,7 @@ pub async fn page(
     let all = store.count::<Build>(filter.query()).await?;
     Ok(BuildPage {
         rows: rows(store, records(builds), providers).await?,
-        pages: pages(all),
+        pages: pages(all, PAGE),
     })
 }
 

@@ -9,8 +9,12 @@ use ropewalk_store::{EventFilter, Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::records;
+use super::{pages, records};
 
+/// How many items a page of them shows: each comes with its uses.
+const LESSONS: u32 = 25;
+/// The most items that are found by words.
+const FOUND: u32 = 100;
 /// The most uses that a list looks at.
 const USES: u32 = 2_000;
 /// The most steps of a life that are told, the newest ones.
@@ -26,6 +30,15 @@ pub struct KnowledgeView {
     pub uses: Vec<Injection>,
     /// What became of it, the earliest first.
     pub history: Vec<LifeStep>,
+}
+
+/// A page of what was learned.
+#[derive(Debug)]
+pub struct KnowledgePage {
+    /// The items, those that changed last or fit best first.
+    pub items: Vec<KnowledgeItem>,
+    /// How many pages there are.
+    pub pages: u32,
 }
 
 /// A step in the life of an item.
@@ -54,10 +67,26 @@ pub async fn list(
     Ok(items)
 }
 
-/// Lists what changed last, at most `limit` of it, what is out of use too.
-pub async fn newest(store: &Store, limit: u32) -> Result<Vec<KnowledgeItem>, ReadError> {
-    let newest = Query::new().order_by("updated_at").descending();
-    Ok(records(store.list(newest.limit(limit)).await?))
+/// Lists a page of what fits `words`, of the best 100, or, where there are none, of what changed last, what is out of use
+/// too; pages are numbered from 0.
+pub async fn page(store: &Store, words: &str, number: u32) -> Result<KnowledgePage, ReadError> {
+    if words.trim().is_empty() {
+        let newest = Query::new().order_by("updated_at").descending();
+        let all = store.count::<KnowledgeItem>(Query::new()).await?;
+        return Ok(KnowledgePage {
+            items: records(store.list(newest.page(number, LESSONS)).await?),
+            pages: pages(all, LESSONS),
+        });
+    }
+    let mut found = search(store, words, FOUND).await?;
+    let all = found.len() as u64;
+    let before = number.saturating_mul(LESSONS) as usize;
+    found.drain(..before.min(found.len()));
+    found.truncate(LESSONS as usize);
+    Ok(KnowledgePage {
+        items: found,
+        pages: pages(all, LESSONS),
+    })
 }
 
 /// Loads where each of `items` was used, the earliest first; of all uses together the newest 2,000.

@@ -10,20 +10,19 @@ use ropewalk_schemas::knowledge::KnowledgeItem;
 use serde::Deserialize;
 
 use super::frame::{Frame, page};
+use super::pager::{PageQuery, Pager};
 use super::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
 use effect::Effect;
 
-/// How many items are shown.
-const MOST: u32 = 100;
-
 /// What is looked for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SearchQuery {
     words: String,
+    page: Option<u32>,
 }
 
 #[derive(Template)]
@@ -33,6 +32,7 @@ struct List {
     words: String,
     /// What was learned, with a picture of what came of it.
     items: Vec<(Option<Effect>, KnowledgeItem)>,
+    pager: Pager,
 }
 
 #[derive(Template)]
@@ -51,21 +51,31 @@ pub(super) async fn list(
     Parameters(wanted): Parameters<SearchQuery>,
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
-    let items = if wanted.words.trim().is_empty() {
-        knowledge::newest(store, MOST).await?
-    } else {
-        knowledge::search(store, &wanted.words, MOST).await?
-    };
-    let mut uses = knowledge::uses(store, &items).await?;
-    let shown = items.into_iter().map(|item| {
+    let at = PageQuery::at(wanted.page);
+    let found = knowledge::page(store, &wanted.words, at.number()).await?;
+    let mut uses = knowledge::uses(store, &found.items).await?;
+    let shown = found.items.into_iter().map(|item| {
         let uses = uses.remove(&item.id).unwrap_or_default();
         (Effect::of(&uses), item)
     });
+    let items = shown.collect();
     page(&List {
+        pager: pager(&at, &wanted.words, found.pages),
         words: wanted.words,
         frame,
-        items: shown.collect(),
+        items,
     })
+}
+
+/// Turns the pages of what fits some words, or of what changed last.
+fn pager(at: &PageQuery, words: &str, pages: u32) -> Pager {
+    if words.trim().is_empty() {
+        return at.pager("/knowledge", pages);
+    }
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    let query = query.append_pair("words", words.trim()).finish();
+    let order = ["what fits better", "what fits less"];
+    at.pager_of(&format!("/knowledge?{query}"), pages, order)
 }
 
 /// Shows an item.

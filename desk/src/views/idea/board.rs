@@ -73,7 +73,7 @@ pub async fn show(
     Ok(BoardView {
         cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,
-        pages: pages(all),
+        pages: pages(all, PAGE),
     })
 }
 
