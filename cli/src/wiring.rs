@@ -39,7 +39,7 @@ pub use agents::{Crew, Role};
 pub(crate) use agents::{lander, notice, open_clone, require_commit};
 pub(crate) use changes::changed_lines;
 pub use desk::Desk;
-pub(crate) use desk::location;
+pub(crate) use desk::{awake, location};
 pub(crate) use halt::told as halt_told;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};

@@ -69,8 +69,13 @@ impl Layers {
             Some(value) if !is_text || value.is_str() => json_of(&value),
             _ => Value::String(text.to_owned()),
         };
+        self.put(path, value, origin.clone());
+    }
+
+    /// Lays one value over what is there; `path` is dotted.
+    pub(crate) fn put(&mut self, path: &str, value: Value, origin: Origin) {
         forget(&mut self.origins, path);
-        self.origins.insert(path.to_owned(), origin.clone());
+        self.origins.insert(path.to_owned(), origin);
         set(&mut self.values, path, value);
     }
 

@@ -6,9 +6,10 @@ use crate::check;
 use crate::entry::{Entry, without_secrets};
 use crate::environment::Environment;
 use crate::error::ConfigError;
+use crate::given::{add_environment, add_override};
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
-use crate::otel::{self, OtelVariables};
+use crate::otel::OtelVariables;
 use crate::settings::{Config, credentials};
 use crate::trust::{TrustRequest, refuse_strangers};
 
@@ -17,9 +18,6 @@ pub const PROJECT_FILE: &str = "ropewalk.toml";
 
 /// The shipped defaults, with every key and its meaning.
 pub const DEFAULTS: &str = include_str!("../default.toml");
-
-/// The prefix of environment variables that set a key.
-const PREFIX: &str = "ROPEWALK_";
 
 /// A loaded configuration and where it came from.
 #[derive(Debug)]
@@ -64,6 +62,21 @@ impl Config {
         environment: &Environment,
         overrides: &[String],
     ) -> Result<LoadedConfig, ConfigError> {
+        Self::laid(directory, environment, overrides, |path, text, layers| {
+            let trust = TrustRequest::of(path, text, layers)?.map(Box::new);
+            let path = path.to_owned();
+            layers.add_toml(text, &Origin::Project { path, line: None })?;
+            Ok(trust)
+        })
+    }
+
+    /// Lays all layers over each other; `lay` lays what holds of the project's file, if there is one.
+    pub(crate) fn laid(
+        directory: &Path,
+        environment: &Environment,
+        overrides: &[String],
+        lay: impl FnOnce(&Path, &str, &mut Layers) -> Result<Option<Box<TrustRequest>>, ConfigError>,
+    ) -> Result<LoadedConfig, ConfigError> {
         let mut layers = Layers::default();
         layers.add_toml(DEFAULTS, &Origin::Default)?;
         if let Some(path) = user_file(environment)
@@ -73,11 +86,10 @@ impl Config {
         }
         let project_file = find_project_file(directory)?;
         let mut trust = None;
-        if let Some(path) = project_file.clone()
-            && let Some(text) = read_file(&path)?
+        if let Some(path) = &project_file
+            && let Some(text) = read_file(path)?
         {
-            trust = TrustRequest::of(&path, &text, &layers)?.map(Box::new);
-            layers.add_toml(&text, &Origin::Project { path, line: None })?;
+            trust = lay(path, &text, &mut layers)?;
         }
         add_environment(&mut layers, environment);
         for text in overrides {
@@ -186,25 +198,6 @@ fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
     Ok(found)
 }
 
-fn add_environment(layers: &mut Layers, environment: &Environment) {
-    for (key, name, text) in otel::settings(environment) {
-        layers.add_text(key, &text, &Origin::Environment(name.to_owned()));
-    }
-    for (name, value) in environment.pairs() {
-        let (Some(name), Some(text)) = (name.to_str(), value.to_str()) else {
-            continue;
-        };
-        let Some(rest) = name.strip_prefix(PREFIX) else {
-            continue;
-        };
-        let path = rest.to_ascii_lowercase().replace("__", ".");
-        // A name without `__` is no key, unless a key stands outside of the sections; other programs may own it.
-        if path.contains('.') || Layers::is_sectionless(&path) {
-            layers.add_text(&path, text, &Origin::Environment(name.to_owned()));
-        }
-    }
-}
-
 fn is_flag(layers: &Layers, key: &str) -> bool {
     layers.origin(key) == Origin::Flag
 }
@@ -255,25 +248,6 @@ fn add_managed(layers: &mut Layers, environment: &Environment) -> Result<(), Con
             key,
         }),
     }
-}
-
-fn add_override(layers: &mut Layers, text: &str) -> Result<(), ConfigError> {
-    match text.split_once('=') {
-        Some((key, value)) if is_key(key.trim()) => {
-            layers.add_text(key.trim(), value.trim(), &Origin::Flag);
-            Ok(())
-        }
-        _ => Err(ConfigError::NotAnOverride(text.to_owned())),
-    }
-}
-
-fn is_key(text: &str) -> bool {
-    text.split('.').all(|part| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-    })
 }
 
 pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {

@@ -91,21 +91,13 @@ impl TrustRequest {
 
     /// Returns the last word of a person about this file, whatever it held then.
     pub fn last_word(&self, environment: &Environment) -> Result<Option<TrustRecord>, ConfigError> {
-        let Some(kept) = kept(&self.file, environment) else {
-            return Ok(None);
-        };
-        let text = read_file(&kept)?;
-        let trusted: Option<TrustRecord> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let mut trusted = trusted.filter(|trusted| trusted.file == self.file);
-        if let Some(word) = &mut trusted {
-            let keys = std::mem::take(&mut word.keys).into_iter();
-            let named = |key: String| in_full(&key).map_or(key, ToOwned::to_owned);
-            word.keys = keys.map(|(key, value)| (named(key), value)).collect();
-            if word.hash == self.before {
-                word.hash = self.hash.clone();
-            }
+        let mut word = TrustRecord::of(&self.file, environment)?;
+        if let Some(word) = &mut word
+            && word.hash == self.before
+        {
+            word.hash = self.hash.clone();
         }
-        Ok(trusted)
+        Ok(word)
     }
 
     /// Keeps the word of a person, said at the time `at`, that these keys may hold; it replaces an earlier one about the
@@ -160,6 +152,31 @@ impl TrustRequest {
                 changed
             },
         })
+    }
+}
+
+impl TrustRecord {
+    /// Returns the last word of a person about the file at `path`.
+    pub(crate) fn about(
+        path: &Path,
+        environment: &Environment,
+    ) -> Result<Option<Self>, ConfigError> {
+        Self::of(&place(path)?, environment)
+    }
+
+    fn of(file: &Path, environment: &Environment) -> Result<Option<Self>, ConfigError> {
+        let Some(kept) = kept(file, environment) else {
+            return Ok(None);
+        };
+        let text = read_file(&kept)?;
+        let word: Option<Self> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let mut word = word.filter(|word| word.file == file);
+        if let Some(word) = &mut word {
+            let keys = std::mem::take(&mut word.keys).into_iter();
+            let named = |key: String| in_full(&key).map_or(key, ToOwned::to_owned);
+            word.keys = keys.map(|(key, value)| (named(key), value)).collect();
+        }
+        Ok(word)
     }
 }
 

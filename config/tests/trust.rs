@@ -304,3 +304,75 @@ fn the_word_of_a_person_is_private() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Returns where the project lies for what only tightens: its name, the state it sets, and its store.
+fn last_trusted(clone: &Clone) -> Result<[String; 3], ConfigError> {
+    let loaded = Config::load_as_last_trusted(&clone.directory(), &clone.environment(), &[])?;
+    let (project, store) = (&loaded.config.project, &loaded.config.store);
+    let name = project.name.as_ref().map(ToString::to_string);
+    let state = project
+        .state
+        .as_ref()
+        .map(|path| path.display().to_string());
+    let location = String::from(store.location.clone());
+    Ok([
+        name.unwrap_or_default(),
+        state.unwrap_or_default(),
+        location,
+    ])
+}
+
+#[test]
+fn what_only_tightens_finds_the_project_where_it_was_trusted_last() -> anyhow::Result<()> {
+    let trusted = "[project]\nname = \"walks\"\nstate = \"../state\"\n";
+    let clone = Clone::with(trusted)?;
+    assert_eq!(
+        last_trusted(&clone)?,
+        ["walks", "", "sqlite"],
+        "nobody trusts it yet"
+    );
+    clone.trust()?;
+    let here = ["walks", "../state", "sqlite"];
+    let later = [
+        "sandbox = \"off\"\n[project]\nname = \"walks\"\n".to_owned(),
+        format!("{trusted}[store]\nlocation = \"postgres://h/d\"\n"),
+        trusted.replace("state = \"..", "state = \"/elsewhere"),
+        format!("{trusted}repo = \"../other\"\n"),
+        format!("{trusted}[build]\nturns = \"many\"\n"),
+        format!("{trusted}= broken\nstate = \"/elsewhere\"\n"),
+        format!("{trusted}[models]\nchat = [\n\"a\",\nspec = 1\n"),
+    ];
+    for text in later {
+        clone.write(&text)?;
+        assert_eq!(last_trusted(&clone)?, here, "{text}");
+    }
+    clone.write("= broken\n[project]\nname = \"walks\"\n")?;
+    let refused = last_trusted(&clone);
+    assert!(
+        matches!(refused, Err(ConfigError::Malformed { .. })),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn an_address_whose_password_is_not_kept_is_not_gone_to_before_it_is_trusted() -> anyhow::Result<()>
+{
+    let trusted = "[store]\nlocation = \"postgres://ada:pw@good.test/d\"\n";
+    let clone = Clone::with(trusted)?;
+    clone.trust()?;
+    assert_eq!(last_trusted(&clone)?[2], "postgres://ada:pw@good.test/d");
+    for text in [
+        "[store]\nlocation = \"postgres://ada:pw@bad.test?x=@good.test/d\"\n".to_owned(),
+        "[store]\nlocation = \"postgres://bad.test/d\"\n".to_owned(),
+        format!("sandbox = \"off\"\n{trusted}"),
+    ] {
+        clone.write(&text)?;
+        let refused = last_trusted(&clone);
+        assert!(
+            matches!(refused, Err(ConfigError::Untrusted { .. })),
+            "{text}: {refused:?}"
+        );
+    }
+    Ok(())
+}

@@ -133,7 +133,7 @@ impl Desk {
 
 /// Wakes the process that consumes from `state`; answers whether any does. Processes that share the deliveries hear of
 /// a commit from the database.
-pub(super) fn awake(state: &Path) -> Result<bool, CliError> {
+pub(crate) fn awake(state: &Path) -> Result<bool, CliError> {
     Ok(Poker::poke(state)? || processes::any(state)?)
 }
 

@@ -2,13 +2,15 @@
 
 use std::net::TcpListener;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::world::{World, one_line};
 
 /// Every verb that would do something with a project.
-const VERBS: [&str; 5] = [
+const VERBS: [&str; 6] = [
     "up",
+    "stop",
     "idea new Walks",
     "idea list",
     "config show",
@@ -113,6 +115,42 @@ fn what_was_read_is_trusted_until_a_byte_of_it_changes() {
     world.write_untrusted("ropewalk.toml", "[pm]\nwatch_minutes = 1\n");
     world.run("idea list");
     world.run("trust");
+}
+
+#[test]
+fn everything_stops_whatever_was_written_into_the_file_since_somebody_trusted_it() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap();
+    let world = World::scripted();
+    let trusted = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    let up = world.up();
+    let elsewhere = trusted.replace("\"../state\"", "\"../elsewhere\"")
+        + &format!("[store]\nlocation = \"postgres://{address}/walks\"\n");
+    for changed in [
+        format!("{trusted}\n[sandbox]\nhosts = [\"docs.example.org\"]\n"),
+        elsewhere,
+        format!("{trusted}\n[build]\nturns = \"many\"\n"),
+        format!("{trusted}\n= broken\n"),
+    ] {
+        world.write_untrusted("ropewalk.toml", &changed);
+        let said = world.ropewalk(["stop"]).assert().success();
+        let noted = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+        assert!(noted.contains("as it was trusted last"), "{noted}");
+        world.refused("resume", 1);
+        world.write_untrusted("ropewalk.toml", &trusted);
+        world.run("resume");
+    }
+    assert!(!world.root().join("elsewhere").exists());
+    let connected = server.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(connected, Err(std::io::ErrorKind::WouldBlock));
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+    world.write_untrusted("ropewalk.toml", &format!("{trusted}\n= broken\n"));
+    let said = world.refused("stop", 1);
+    assert!(
+        said.contains("not valid TOML") && said.contains("`kill`"),
+        "{said}"
+    );
 }
 
 #[test]
