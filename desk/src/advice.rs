@@ -229,6 +229,7 @@ impl Advice for HaltError {
         match self {
             Self::Forbidden(error) => error.next(),
             Self::Already(_) => Some("`ropewalk resume` lets it go on".to_owned()),
+            Self::TooLong(_) => Some("stop it with fewer words, or without any".to_owned()),
             Self::NotStopped => {
                 Some("`ropewalk build resume BUILD` lets one build go on".to_owned())
             }

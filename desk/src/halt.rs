@@ -9,6 +9,9 @@ use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
 
 use crate::people::{PermissionError, Person};
 
+/// The most bytes of what is said as the reason.
+const MOST_REASON_BYTES: usize = 8 * 1024;
+
 /// Says why nothing became of it.
 #[derive(Debug, thiserror::Error)]
 pub enum HaltError {
@@ -18,6 +21,11 @@ pub enum HaltError {
     /// Somebody was first.
     #[error("{}", .0.told())]
     Already(Box<Halt>),
+    /// The reason is too long.
+    #[error(
+        "nothing is stopped yet: the reason has {0} bytes, and {MOST_REASON_BYTES} is the most"
+    )]
+    TooLong(usize),
     /// Nothing is stopped.
     #[error("nothing is stopped")]
     NotStopped,
@@ -42,6 +50,10 @@ pub async fn stop(
     reason: Option<String>,
 ) -> Result<Halt, HaltError> {
     person.demand(Right::Stop)?;
+    let bytes = reason.as_deref().map_or(0, str::len);
+    if bytes > MOST_REASON_BYTES {
+        return Err(HaltError::TooLong(bytes));
+    }
     let halt = Halt {
         scope: Halt::EVERYTHING.to_owned(),
         by: person.name.clone(),

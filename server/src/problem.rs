@@ -225,6 +225,7 @@ impl From<HaltError> for Problem {
             HaltError::Read(error) => error.into(),
             HaltError::Commit(error) => error.into(),
             HaltError::Forbidden(error) => error.into(),
+            error @ HaltError::TooLong(_) => Self::of(StatusCode::BAD_REQUEST, "input", &error),
             error => Self::of(StatusCode::CONFLICT, "halt", &error),
         }
     }

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use ropewalk_bus::Poker;
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{World, one_line};
 
 #[test]
 fn a_termination_is_a_success_and_ctrl_c_is_not() {
@@ -156,7 +156,20 @@ fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
         said.contains("nothing is stopped; `ropewalk build resume BUILD`"),
         "{said}"
     );
-    world.run("stop --reason dear");
+    let stop = |reason: &str| {
+        let mut command = world.ropewalk(["stop", "--reason"]);
+        command.arg(reason);
+        command
+    };
+    let said = one_line(stop(&"x".repeat(100_000)), 1);
+    assert!(
+        said.contains("100000 bytes, and 8192 is the most"),
+        "{said}"
+    );
+    assert!(world.refused("resume", 1).contains("nothing is stopped"));
+    stop(&format!("dear {}", "x".repeat(8_000)))
+        .assert()
+        .success();
     let up = world.up();
     world
         .ropewalk(["idea", "new", "Walks", "--text", text])
@@ -167,7 +180,10 @@ fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
     assert_eq!(messages(), 1, "a model was asked");
     let looked = world.ropewalk(["build", "list"]).assert().success();
     let noted = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
-    assert!(noted.contains("`ropewalk resume` lets it go on"), "{noted}");
+    assert!(
+        noted.contains("`ropewalk resume` lets it go on") && noted.len() < 400,
+        "{noted}"
+    );
     let waited = world.ropewalk(["idea", "chat", "walks"]).assert();
     let ended = String::from_utf8_lossy(&waited.get_output().stderr).into_owned();
     assert!(

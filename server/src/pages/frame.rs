@@ -52,9 +52,9 @@ impl Frame {
     pub(super) fn halted(&self) -> Option<String> {
         let halt = self.halt.as_ref()?;
         let (by, since) = (shown::line_of(halt.by.as_str()), shown::time(&halt.since));
-        let why = halt.reason.as_deref().unwrap_or_default();
+        let why = halt.why();
         let colon = if why.is_empty() { "" } else { ": " };
-        let why = shown::line_of(why);
+        let why = shown::line_of(&why);
         Some(format!("{by} stopped everything {since}{colon}{why}"))
     }
 

@@ -439,6 +439,13 @@ async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
     assert_eq!((none.status, &none.body["code"]), (409, &json!("halt")));
     let next = "`ropewalk build resume BUILD` lets one build go on";
     assert_eq!(none.body["next"], json!(next));
+    let long = json!({ "reason": "x".repeat(8 * 1024 + 1) });
+    let refused = house.send("/api/halt", &long).await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (400, &json!("input"))
+    );
+    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
     let why = json!({ "reason": "too dear" });
     let stopped = house.send("/api/halt", &why).await;
     assert_eq!((stopped.status, &stopped.body["by"]), (200, &json!("ada")));

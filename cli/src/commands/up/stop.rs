@@ -76,6 +76,7 @@ impl From<HaltError> for CliError {
             HaltError::Forbidden(error) => error.into(),
             HaltError::Read(error) => error.into(),
             HaltError::Commit(error) => error.into(),
+            HaltError::TooLong(_) => Self::advised("input", error),
             refused => Self::advised("halt", refused),
         }
     }
