@@ -181,6 +181,14 @@ impl IdeaText {
         Err(CliError::refused(UNKNOWN, (text, next)))
     }
 
+    /// Finds the name of the idea of which alone a list is wanted, if any.
+    pub async fn find_wanted(wanted: Option<&Self>, desk: &Desk) -> Result<Option<Slug>, CliError> {
+        match wanted {
+            Some(idea) => idea.find(desk).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Finds the name of the idea.
     pub async fn find(&self, desk: &Desk) -> Result<Slug, CliError> {
         let name = self.0.as_str();

@@ -4,12 +4,11 @@ pub mod metrics;
 
 use clap::{Args, ValueEnum};
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::model_call::UsageBy;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::ids::IdText;
+use crate::ids::{IdText, IdeaText};
 
 /// What is counted.
 #[derive(Debug, Args)]
@@ -19,7 +18,7 @@ pub struct Usage {
     by: By,
     /// Counts only what an idea used.
     #[arg(long)]
-    idea: Option<Slug>,
+    idea: Option<IdeaText>,
     /// Counts only what a build used.
     #[arg(long)]
     build: Option<IdText>,
@@ -48,10 +47,8 @@ impl Usage {
             By::Model => (UsageBy::Model, "model"),
             By::Day => (UsageBy::Day, "day"),
         };
-        let scope = Scope {
-            idea: self.idea,
-            build,
-        };
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
+        let scope = Scope { idea, build };
         let rows = usage::list(&desk.store, by, &scope).await?;
         let header = [title, "calls", "in", "from cache", "out", "cost"];
         app.output.list(&rows, header, cells)

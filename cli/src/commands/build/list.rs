@@ -3,12 +3,12 @@
 use clap::Args;
 use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::why;
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::build::BuildState;
 
 use crate::app::App;
 use crate::arguments::span::SpanArguments;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::output::time;
 
 /// Which ones.
@@ -16,7 +16,7 @@ use crate::output::time;
 pub struct List {
     /// Only those of this idea.
     #[arg(long)]
-    idea: Option<Slug>,
+    idea: Option<IdeaText>,
     /// Only those in this state, for example `running`.
     #[arg(long)]
     state: Option<BuildState>,
@@ -30,7 +30,7 @@ impl List {
         let desk = app.desk().await?;
         let providers = desk.project.config().models.builders();
         let filter = BuildFilter {
-            idea: self.idea,
+            idea: IdeaText::find_wanted(self.idea.as_ref(), &desk).await?,
             state: self.state,
             approved: self.approved.span(),
         };

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use ropewalk_desk::views;
-use ropewalk_schemas::Slug;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::output::time;
 
 /// Which ones.
@@ -13,14 +13,15 @@ use crate::output::time;
 pub struct List {
     /// Only those of this idea.
     #[arg(long)]
-    idea: Option<Slug>,
+    idea: Option<IdeaText>,
 }
 
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let specs = views::specification::list(&desk.store, self.idea.as_ref()).await?;
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
+        let specs = views::specification::list(&desk.store, idea.as_ref()).await?;
         app.output.list(
             &specs,
             ["id", "idea", "state", "revision", "hash", "asked"],
