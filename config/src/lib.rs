@@ -14,7 +14,6 @@ mod environment;
 mod error;
 mod given;
 mod language;
-mod last_trusted;
 mod layers;
 mod load;
 mod locations;

@@ -4,6 +4,7 @@
 //! a person has trusted the hash of those keys, for that file at that place. The word is kept with the user, where no
 //! repository and no confined command can write.
 
+mod last;
 mod loosens;
 mod owner;
 
