@@ -212,6 +212,19 @@ mod tests {
         }
     }
 
+    /// Returns whether a text in it, or the name of a field, holds U+0000; that it is spelled out is harmless.
+    fn holds_zero(value: &serde_json::Value) -> bool {
+        match value {
+            serde_json::Value::String(text) => text.contains('\0'),
+            serde_json::Value::Array(items) => items.iter().any(holds_zero),
+            serde_json::Value::Object(fields) => {
+                let mut fields = fields.iter();
+                fields.any(|(name, value)| name.contains('\0') || holds_zero(value))
+            }
+            _ => false,
+        }
+    }
+
     /// A body is what each resource takes, or is refused; what is taken is JSON in which no text holds U+0000.
     #[test]
     fn fuzz_api_bodies() {
@@ -241,7 +254,7 @@ mod tests {
             if !taken.is_empty() {
                 let value = value.as_ref().unwrap();
                 assert!(value.is_object(), "{value}");
-                assert!(!value.to_string().contains("\\u0000"), "{value}");
+                assert!(!holds_zero(value), "{value}");
             }
             format!("{} {taken:?}", value.is_ok())
         };
