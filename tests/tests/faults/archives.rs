@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_store::{EventFilter, Query};
@@ -106,6 +107,9 @@ async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere
     stop(&mut up).await?;
     let mut up = start(&project.runner, &["up"])?;
     let mut up_there = start(&there.runner, &["up"])?;
+    for place in [project.path(), there.path()] {
+        until_taken_up(place).await?;
+    }
     let pages = pages::read(&project, last).await?;
     let pages_there = pages::read(&there, last).await?;
     stop(&mut up_there).await?;
@@ -117,6 +121,20 @@ async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere
     project.finish_and_check().await?;
     there.verb(&["resume"], "")?;
     there.finish_and_check().await
+}
+
+/// Waits until whoever started has ended every attempt that ran before.
+async fn until_taken_up(place: &Path) -> anyhow::Result<()> {
+    let began = std::time::Instant::now();
+    let store = store(place).await?;
+    loop {
+        let attempts = store.list::<Attempt>(Query::new()).await?;
+        if attempts.iter().all(|attempt| attempt.ended_at.is_some()) {
+            return Ok(store.close().await?);
+        }
+        ensure!(began.elapsed() < PATIENCE, "an attempt goes on");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }
 
 /// Waits until what is shown stays the same.

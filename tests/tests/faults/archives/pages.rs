@@ -10,6 +10,8 @@ use crate::surfaces::Browser;
 
 /// What begins the address of a page within an attribute.
 const LINK: &str = "href=\"/";
+/// What says when an attempt ended.
+const ENDED: &str = ", ended <time";
 /// What a page is drawn by is none.
 const STATIC: &str = "static/";
 /// Pages of what the program does here and now, and of events, whose lists grow with each start: each event has its own.
@@ -91,7 +93,8 @@ fn is_later(path: &str, last: usize) -> bool {
     position.is_some_and(|position| position.parse::<usize>().is_ok_and(|at| at > last))
 }
 
-/// Leaves out how far a page knows what happened, and the picture whose scale ends now.
+/// Leaves out how far a page knows what happened, when attempts ended, which a new start does to those that ran, and the
+/// picture whose scale ends now.
 fn comparable(page: &str) -> String {
     let mut is_drawn = false;
     let lines = page.lines().filter(|line| {
@@ -99,6 +102,13 @@ fn comparable(page: &str) -> String {
         let is_left_out = is_drawn || line.contains("data-position");
         is_drawn &= !line.contains("</svg>");
         !is_left_out
+    });
+    let lines = lines.map(|line| match line.split_once(ENDED) {
+        Some((before, rest)) => {
+            let after = rest.split_once("</time>").map_or(rest, |(_, after)| after);
+            format!("{before}{after}")
+        }
+        None => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
