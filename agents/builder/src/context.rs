@@ -53,11 +53,15 @@ pub(crate) fn unless_conflict<T>(
     }
 }
 
-/// Names the folder of the idea of a build in its branch, with whose files there are right where two builds of that idea
-/// wrote different ones.
-pub(crate) fn notes(build: &Build, of: Side) -> Notes {
-    let folder = format!("ideas/{}", build.idea);
-    Notes { folder, of }
+/// Names the folder of the idea of a build in its branch.
+pub(crate) fn idea_in_branch(build: &Build) -> String {
+    format!("ideas/{}", build.idea)
+}
+
+/// Says of which side the plan in that folder is right, which each build of the idea writes anew.
+pub(crate) fn notes(build: &Build, right: Side) -> Notes {
+    let folder = format!("{}/build", idea_in_branch(build));
+    Notes { folder, right }
 }
 
 /// A build with its tasks in the order of the plan.

@@ -82,10 +82,6 @@ impl LocalClone {
             return Err(GitError::SecretHeld(path.to_string()));
         }
         let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
-        let index = scratch.path().join("index");
-        self.git()
-            .run(self.call(["read-tree", parent.as_str()]).index(&index))
-            .await?;
         let contents = scratch.path().join("contents");
         let blobs = self.write_blobs(&contents, changes).await?;
         let mut blobs = blobs.iter();
@@ -104,8 +100,18 @@ impl LocalClone {
             };
             lines.extend_from_slice(line.as_bytes());
         }
+        self.tree_with(parent.as_str(), lines).await
+    }
+
+    /// Makes the tree of `base`, which is a commit or a tree, with `entries` in it, each `<mode> <blob>\t<path>\0`; one of the
+    /// mode 0 is taken out.
+    pub(crate) async fn tree_with(&self, base: &str, entries: Vec<u8>) -> Result<String, GitError> {
+        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
+        let index = scratch.path().join("index");
+        let call = self.call(["read-tree", base]);
+        self.git().run(call.index(&index)).await?;
         let call = self.call(["update-index", "-z", "--replace", "--index-info"]);
-        self.git().run(call.index(&index).stdin(lines)).await?;
+        self.git().run(call.index(&index).stdin(entries)).await?;
         self.write_tree(&index).await
     }
 

@@ -3,22 +3,22 @@
 use super::Sides;
 use crate::{GitError, LocalClone};
 
-/// Whose notes are right where two branches changed the same ones.
+/// One of the two that a merge joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Those of the branch that something is brought into.
+    /// The branch that something is brought into.
     Into,
-    /// Those of what is brought in.
+    /// What is brought in.
     Head,
 }
 
-/// A folder whose files a build writes down about itself.
+/// A folder that each build writes anew: where both sides changed a file there, one is right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notes {
     /// The folder, from the root of the repository.
     pub folder: String,
-    /// Whose are right.
-    pub of: Side,
+    /// Whose files are right.
+    pub right: Side,
 }
 
 impl Notes {
@@ -41,15 +41,10 @@ impl LocalClone {
         if settled.is_empty() {
             return Ok((marked, left));
         }
-        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
-        let index = scratch.path().join("index");
-        self.git()
-            .run(self.call(["read-tree", &marked]).index(&index))
-            .await?;
-        let mut lines = Vec::new();
+        let mut entries = Vec::new();
         for file in settled {
             let [_, into, head] = file.blobs;
-            let right = match notes.of {
+            let right = match notes.right {
                 Side::Into => into,
                 Side::Head => head,
             };
@@ -57,10 +52,8 @@ impl LocalClone {
                 || ("0".to_owned(), "0".repeat(marked.len())),
                 |entry| (entry.mode, entry.blob),
             );
-            lines.extend_from_slice(format!("{mode} {blob}\t{}\0", file.path).as_bytes());
+            entries.extend_from_slice(format!("{mode} {blob}\t{}\0", file.path).as_bytes());
         }
-        let call = self.call(["update-index", "-z", "--replace", "--index-info"]);
-        self.git().run(call.index(&index).stdin(lines)).await?;
-        Ok((self.write_tree(&index).await?, left))
+        Ok((self.tree_with(&marked, entries).await?, left))
     }
 }

@@ -11,9 +11,9 @@ fn message() -> CommitMessage {
     CommitMessage::new("Merge branch `build/x`")
 }
 
-fn notes(of: Side) -> Notes {
-    let folder = "ideas/x".to_owned();
-    Notes { folder, of }
+fn notes(right: Side) -> Notes {
+    let folder = "ideas/x/build".to_owned();
+    Notes { folder, right }
 }
 
 async fn head(clone: &LocalClone) -> anyhow::Result<CommitId> {
@@ -64,17 +64,17 @@ async fn what_two_builds_write_about_one_idea_is_no_conflict() -> anyhow::Result
     let plan = "ideas/x/build/spec.md";
     let ours = commit(&clone, &base, plan, "ours\n").await?;
     let theirs = commit(&clone, &base, plan, "theirs\n").await?;
-    for (of, right) in [(Side::Head, "ours\n"), (Side::Into, "theirs\n")] {
-        let (notes, message) = (notes(of), message());
+    for (side, right) in [(Side::Head, "ours\n"), (Side::Into, "theirs\n")] {
+        let (notes, message) = (notes(side), message());
         let merge = clone.merge(&ours, &theirs, &notes, &message, now());
         let Merge::Merged(both) = merge.await? else {
             anyhow::bail!("not merged");
         };
         let read = clone.read_file(&both, plan).await?;
-        assert_eq!(read.as_deref(), Some(right.as_bytes()), "{of:?}");
+        assert_eq!(read.as_deref(), Some(right.as_bytes()), "{side:?}");
     }
     // What the user changed beside it stands against each other as ever, and the notes do not, nor those of others.
-    for path in ["README.md", "ideas/xy/build/spec.md"] {
+    for path in ["README.md", "ideas/x/brief.md", "ideas/xy/build/spec.md"] {
         let ours = commit(&clone, &ours, path, "MINE\n").await?;
         let theirs = commit(&clone, &theirs, path, "THEIRS\n").await?;
         let (notes, message) = (notes(Side::Into), message());

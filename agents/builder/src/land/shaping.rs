@@ -10,7 +10,7 @@ use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, GitError, LocalClone};
 
 use super::{Joint, Way};
-use crate::context::Plan;
+use crate::context::{self, Plan};
 
 /// Returns the commit that the branch is to have, made of `joined`, which holds both; the tip of the branch itself where
 /// nothing would be new in it.
@@ -51,7 +51,7 @@ async fn without_ideas(
     joined: &CommitId,
     tip: &CommitId,
 ) -> Result<String, GitError> {
-    let folder = format!("ideas/{}", plan.build.idea);
+    let folder = context::idea_in_branch(&plan.build);
     let mut changes = Vec::new();
     for file in clone.list_files(joined, &folder).await? {
         let Ok(path) = RepoPath::parse(&file.path) else {

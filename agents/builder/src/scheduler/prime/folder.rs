@@ -13,6 +13,7 @@ use ropewalk_workspace::clone::FileChange;
 use tracing::warn;
 
 use crate::SharedState;
+use crate::context;
 use crate::error::BuilderError;
 
 /// A longer file of an idea folder does not travel with the code.
@@ -35,7 +36,7 @@ pub(super) async fn files(
     head: &CommitId,
 ) -> Result<Vec<FileChange>, BuilderError> {
     let idea = &build.idea;
-    let folder = format!("ideas/{idea}");
+    let folder = context::idea_in_branch(build);
     let there = shared.clone.list_files(head, "ideas").await?;
     let is_in_the_way = |path: &str| path == "ideas" || path == folder;
     if let Some(taken) = there.iter().find(|entry| is_in_the_way(&entry.path)) {

@@ -12,6 +12,7 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::json;
 
+use crate::plans::two_builds::land;
 use crate::world::house::{House, OpenHouse, writes};
 use crate::world::meeting::MeetingGate;
 
@@ -73,6 +74,36 @@ async fn merge_it_brings_the_branch_in_and_ends_the_ownership() {
     open.settled().await;
     assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
     assert_eq!(pending(&open).await, []);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_build_of_an_idea_lands_with_its_own_plan() {
+    let script = writes("T-1", "a.txt", "good\n", None) + &writes("T-2", "b.txt", "good\n", None);
+    let house = House::new(&script);
+    // The plan in the folder is none, so that the branch of each gets its own.
+    let folder = house.state().join("users/ada/ideas/habits/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
+    let open = house.open().await;
+    let one = built(&open).await;
+    let second = open
+        .approve(json!([{
+            "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt",
+            "validation": { "command": "grep -q good b.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (two, _) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
+    land(&open, &house, &one).await;
+    open.settled().await;
+    let asked = open.questions("build_finished").await;
+    open.answer_question(asked.last().unwrap().id, "merge")
+        .await;
+    open.until(second, |build, _| build.merged.is_some()).await;
+    let plan = open.git(&["show", "main:ideas/habits/build/tasks.md"]);
+    assert!(plan.contains("T-2") && !plan.contains("T-1"), "{plan}");
+    assert_eq!(open.git(&["show", "main:a.txt"]), "good");
     open.close().await;
 }
 

@@ -20,6 +20,10 @@ async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
     let house = House::new(&script)
         .with(|options| options.loops = 3)
         .watched();
+    // The plan in the folder is none, so that the branch of each gets its own.
+    let folder = house.state().join("users/ada/ideas/habits/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
     let open = house.open().await;
     let first = open
         .approve(json!([
@@ -60,5 +64,10 @@ async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
         assert_eq!(owner(&open, file).await.unwrap().build, two.id);
     }
     check_follows(&open, &house, two.id, &one).await;
+    let plan = open.git(&[
+        "show",
+        &format!("{}:ideas/habits/build/tasks.md", two.branch),
+    ]);
+    assert!(plan.contains("ALL") && !plan.contains("MAKE_A"), "{plan}");
     open.close().await;
 }
