@@ -24,9 +24,16 @@ pub struct Stop {
 impl Stop {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let project = app.project().or_else(|refused| running(app, refused))?;
+        let (project, refused) = match app.project() {
+            Ok(project) => (project, None),
+            Err(refused) => (running(app, &refused)?, Some(refused)),
+        };
         let desk = Desk::open(project).await?;
         let halt = halt::stop(&desk.context(), desk.person()?, self.reason).await?;
+        if let Some(refused) = refused {
+            let note = format!("note: stopped as it was trusted last: {refused}");
+            app.output.note(&note)?;
+        }
         app.output.show(&halt, |_| {
             "everything is stopped: no model is asked and no command begins until `ropewalk resume`"
                 .to_owned()
@@ -37,21 +44,19 @@ impl Stop {
 /// Finds the project that runs, though its configuration was `refused`: stopping only tightens, so that it does not wait
 /// for anybody to read or mend a file. What nobody has trusted leads nowhere, and a store is opened only where somebody
 /// runs on it, so that nobody believes to have stopped what goes on elsewhere.
-fn running(app: &App, refused: CliError) -> Result<Project, CliError> {
+fn running(app: &App, refused: &CliError) -> Result<Project, CliError> {
     let loaded = Config::load_as_last_trusted(&app.directory()?, &app.environment, &app.global.set);
     let loaded = match loaded {
         Ok(loaded) if loaded.project_file.is_some() => loaded,
         // There is nothing that could be trusted.
-        Ok(_) => return Err(refused),
-        Err(_) => return Err(by_hand(&refused)),
+        Ok(_) => return Err(refused.clone()),
+        Err(_) => return Err(by_hand(refused)),
     };
-    let project = Project::of(loaded, &app.environment).map_err(|_| by_hand(&refused))?;
+    let project = Project::of(loaded, &app.environment).map_err(|_| by_hand(refused))?;
     if !wiring::awake(project.state())? {
-        return Err(by_hand(&refused));
+        return Err(by_hand(refused));
     }
     wiring::logging(&project, &app.environment, false)?;
-    app.output
-        .note(&format!("note: stopped as it was trusted last: {refused}"))?;
     Ok(project)
 }
 
