@@ -161,20 +161,20 @@ pub struct Usage {
 impl Usage {
     /// Returns what is left of it without `part`, which is among it.
     #[must_use]
-    pub const fn without(&self, part: &Self) -> Self {
+    pub fn without(&self, part: &Self) -> Self {
+        self.with(part, u64::saturating_sub)
+    }
+
+    fn with(&self, other: &Self, join: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             key: None,
-            calls: self.calls.saturating_sub(part.calls),
-            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
-            cache_read_tokens: self
-                .cache_read_tokens
-                .saturating_sub(part.cache_read_tokens),
-            cache_write_tokens: self
-                .cache_write_tokens
-                .saturating_sub(part.cache_write_tokens),
-            known_micro_usd: self.known_micro_usd.saturating_sub(part.known_micro_usd),
-            unpriced_calls: self.unpriced_calls.saturating_sub(part.unpriced_calls),
+            calls: join(self.calls, other.calls),
+            input_tokens: join(self.input_tokens, other.input_tokens),
+            output_tokens: join(self.output_tokens, other.output_tokens),
+            cache_read_tokens: join(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: join(self.cache_write_tokens, other.cache_write_tokens),
+            known_micro_usd: join(self.known_micro_usd, other.known_micro_usd),
+            unpriced_calls: join(self.unpriced_calls, other.unpriced_calls),
         }
     }
 
@@ -191,19 +191,8 @@ impl Usage {
 
 impl<'a> std::iter::Sum<&'a Self> for Usage {
     fn sum<Parts: Iterator<Item = &'a Self>>(parts: Parts) -> Self {
-        parts.fold(Self::default(), |whole, part| Self {
-            key: None,
-            calls: whole.calls.saturating_add(part.calls),
-            input_tokens: whole.input_tokens.saturating_add(part.input_tokens),
-            output_tokens: whole.output_tokens.saturating_add(part.output_tokens),
-            cache_read_tokens: whole
-                .cache_read_tokens
-                .saturating_add(part.cache_read_tokens),
-            cache_write_tokens: whole
-                .cache_write_tokens
-                .saturating_add(part.cache_write_tokens),
-            known_micro_usd: whole.known_micro_usd.saturating_add(part.known_micro_usd),
-            unpriced_calls: whole.unpriced_calls.saturating_add(part.unpriced_calls),
+        parts.fold(Self::default(), |whole, part| {
+            whole.with(part, u64::saturating_add)
         })
     }
 }

@@ -4,12 +4,12 @@ mod learned;
 mod specification;
 mod steering;
 
-use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::Session;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{CommitId, Slug};
 use ropewalk_store::{ChangeSet, DeliveryState, Query};
 use serde_json::json;
 
@@ -203,6 +203,25 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
         "p/m",
     ] {
         assert!(page.text.contains(told), "no {told}: {}", page.text);
+    }
+    // Of many ideas the fifty of the most tokens have a row of their own.
+    let mut changes = ChangeSet::new();
+    for number in 0..52 {
+        let mut call = call(&format!("of {number}"), "2026-03-04", 5_000, 0);
+        call.idea = Some(Slug::parse(&format!("idea-{number}")).unwrap());
+        changes.insert(&call);
+    }
+    house.services.store.commit(changes).await.unwrap();
+    let page = browser.read("/usage").await;
+    let (_, ideas) = page.text.split_once("<h2>By idea</h2>").unwrap();
+    let (ideas, _) = ideas.split_once("</table>").unwrap();
+    assert_eq!(ideas.matches("href=\"/ideas/").count(), 50);
+    let (_, others) = ideas.split_once("all others").unwrap();
+    for told in [
+        "<td data-of=\"Calls\">4</td><td data-of=\"Tokens in\">11311</td>",
+        "<td data-of=\"Tokens out\">12</td><td data-of=\"Cost\">$1.75</td>",
+    ] {
+        assert!(others.contains(told), "no {told}: {others}");
     }
     let page = browser.read("/usage?idea=other").await;
     assert!(

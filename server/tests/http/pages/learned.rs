@@ -1,13 +1,16 @@
 //! What the page of a lesson tells of its life.
 
+use std::collections::BTreeSet;
+
 use ropewalk_desk::knowledge::{Remark, remember};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::knowledge::KnowledgeKind;
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind};
 use ropewalk_schemas::payload::{KnowledgePromoted, KnowledgeReinforced};
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{ComponentName, Payload, Slug, Subject};
 use ropewalk_store::ChangeSet;
+use serde_json::json;
 
 use crate::browser::Browser;
 use crate::house::{House, name};
@@ -77,5 +80,41 @@ async fn a_lesson_tells_where_it_belongs_and_what_became_of_it() {
     let steps = shown["history"].as_array().unwrap().iter();
     let steps: Vec<&str> = steps.map(|step| step["step"].as_str().unwrap()).collect();
     assert_eq!(steps, ["recorded", "reinforced", "weakened", "promoted"]);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_learned_is_read_page_by_page_to_the_last() {
+    let house = House::new().await;
+    let mut changes = ChangeSet::new();
+    for number in 1..=52_u128 {
+        let item: KnowledgeItem = serde_json::from_value(json!({
+            "id": uuid::Uuid::from_u128(number), "kind": "gotcha", "content": format!("Mind gap number {number}."),
+            "confidence": 0.8, "executions": ["a"], "ideas": ["walks"], "discovered_by": "build",
+            "state": "confirmed", "injections": 0, "created_at": "2026-03-01T08:00:00Z",
+            "updated_at": "2026-03-01T08:00:00Z",
+        }))
+        .unwrap();
+        changes.insert(&item);
+    }
+    house.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    for path in ["/knowledge?", "/knowledge?words=gap&amp;"] {
+        let mut told = BTreeSet::new();
+        for (page, count) in [(1, 25), (2, 25), (3, 2)] {
+            let asked = format!("{path}page={page}").replace("&amp;", "&");
+            let read = browser.read(&asked).await.text;
+            let items = read.split("<h2><a href=\"/knowledge/").skip(1);
+            let items: Vec<&str> = items.map(|rest| &rest[..36]).collect();
+            assert_eq!(items.len(), count, "{asked}: {read}");
+            told.extend(items.into_iter().map(str::to_owned));
+            let next = format!("href=\"{path}page={}\"", page + 1);
+            let next = next.replace("&amp;", "&#38;");
+            assert_eq!(read.contains(&next), page < 3, "{asked}: {read}");
+        }
+        assert_eq!(told.len(), 52, "{path}");
+    }
+    let beyond = browser.read("/knowledge?page=4").await;
+    assert!(beyond.text.contains("beyond the last"), "{}", beyond.text);
     house.stop().await;
 }
