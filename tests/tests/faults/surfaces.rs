@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use reqwest::Client;
 use ropewalk_runtime::http::{ClientOptions, client};
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::trial::{UNTIL_FAULT, may_mount};
 
 /// A person who is logged in over HTTP.
 pub(crate) struct Browser {
+    client: Client,
     origin: String,
     cookie: String,
     csrf: String,
@@ -49,13 +51,14 @@ impl Browser {
     }
 
     async fn enter(link: &str) -> anyhow::Result<Self> {
-        let entered = client(ClientOptions::default())?;
-        let entered = entered.get(link).send().await?;
+        let client = client(ClientOptions::default())?;
+        let entered = client.get(link).send().await?;
         let cookie = entered.headers().get("set-cookie").context("no cookie")?;
         let cookie = cookie.to_str()?.split(';').next().unwrap_or_default();
         let (cookie, entered) = (cookie.to_owned(), entered.json::<Value>().await?);
         let origin = link.split("/login").next().unwrap_or_default().to_owned();
         Ok(Self {
+            client,
             origin,
             cookie,
             csrf: entered["csrf"].as_str().context("no proof")?.to_owned(),
@@ -64,9 +67,7 @@ impl Browser {
 
     pub(crate) async fn read(&self, path: &str) -> anyhow::Result<(u16, Value)> {
         let url = format!("{}{path}", self.origin);
-        let asked = client(ClientOptions::default())?
-            .get(url)
-            .header("Cookie", &self.cookie);
+        let asked = self.client.get(url).header("Cookie", &self.cookie);
         let answer = asked.send().await?;
         Ok((answer.status().as_u16(), answer.json().await?))
     }
@@ -74,10 +75,8 @@ impl Browser {
     /// Reads a page; what only this login has is left out.
     pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
         let url = format!("{}{path}", self.origin);
-        let asked = client(ClientOptions::default())?
-            .get(url)
-            .header("Accept", "text/html")
-            .header("Cookie", &self.cookie);
+        let asked = self.client.get(url).header("Accept", "text/html");
+        let asked = asked.header("Cookie", &self.cookie);
         let answer = asked.send().await?.error_for_status()?;
         let text = answer.text().await?;
         Ok(text.replace(&self.csrf, "").replace(&self.origin, ""))
@@ -91,7 +90,7 @@ impl Browser {
         body: SentBody<'_>,
     ) -> anyhow::Result<(u16, String)> {
         let url = format!("{}{path}", self.origin);
-        let mut asked = client(ClientOptions::default())?.request(method.parse()?, url);
+        let mut asked = self.client.request(method.parse()?, url);
         asked = match token {
             Some(token) => asked.bearer_auth(token),
             None => asked.header("Cookie", &self.cookie),
@@ -111,9 +110,7 @@ impl Browser {
 
     async fn begin(&self, text: &str) -> anyhow::Result<(u16, Value)> {
         let url = format!("{}/api/ideation/sessions", self.origin);
-        let asked = client(ClientOptions::default())?
-            .post(url)
-            .header("Cookie", &self.cookie);
+        let asked = self.client.post(url).header("Cookie", &self.cookie);
         let asked = asked.header("X-Csrf-Token", &self.csrf);
         let answer = asked.json(&json!({ "text": text })).send().await?;
         Ok((answer.status().as_u16(), answer.json().await?))

@@ -8,6 +8,8 @@ use ropewalk_tests::routes;
 use crate::project::Project;
 use crate::surfaces::Browser;
 
+/// The list that leads to the page of each event.
+const EVENTS: &str = "/events";
 /// What begins the address of a page within an attribute.
 const LINK: &str = "href=\"/";
 /// What says when an attempt ended.
@@ -15,13 +17,7 @@ const ENDED: &str = ", ended <time";
 /// What a page is drawn by is none.
 const STATIC: &str = "static/";
 /// Pages of what the program does here and now, and of events, whose lists grow with each start: each event has its own.
-const OF_PROGRAM: [&str; 5] = [
-    "/running",
-    "/health",
-    "/events",
-    "/events/download",
-    "/find",
-];
+const OF_PROGRAM: [&str; 5] = ["/running", "/health", EVENTS, "/events/download", "/find"];
 /// Routes that pages of a build under way must have led to, or nothing was compared.
 const READ: [&str; 8] = [
     "/",
@@ -42,16 +38,17 @@ pub(super) async fn read(project: &Project, last: usize) -> anyhow::Result<Pages
     let browser = Browser::open(project).await?;
     let place = project.path().display().to_string();
     let mut pages = Pages::new();
-    let mut unread = vec!["/".to_owned(), "/events".to_owned()];
+    let mut unread = vec!["/".to_owned(), EVENTS.to_owned()];
     while let Some(path) = unread.pop() {
-        if pages.contains_key(&path) || is_later(&path, last) {
+        let is_left_out = path != EVENTS && is_of_program(&path);
+        if is_left_out || pages.contains_key(&path) || is_later(&path, last) {
             continue;
         }
         let page = browser.page(&path).await?;
         unread.extend(links(&page));
         pages.insert(path, comparable(&page).replace(&place, ""));
     }
-    pages.retain(|path, _| !is_of_program(path));
+    pages.remove(EVENTS);
     Ok(pages)
 }
 
