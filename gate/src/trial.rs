@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::attempt::{CheckRun, FailureClass};
+use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
 use ropewalk_schemas::task::Validation;
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +12,7 @@ use crate::checks::Gate;
 use crate::error::GateError;
 use crate::install;
 use crate::judge::Ruling;
+use crate::proof;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
 
@@ -36,6 +37,15 @@ pub async fn on_commit(
     Ok(runs)
 }
 
+/// How the check of a task fared before any work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// How it went.
+    pub ruling: Ruling,
+    /// What its pass would be worth after the work.
+    pub proof: Proof,
+}
+
 /// Runs the checks of tasks, each on a clean checkout of `commit`, and says of each how it went; none for those that `time` did
 /// not suffice for.
 pub async fn of_validations(
@@ -43,16 +53,16 @@ pub async fn of_validations(
     commit: &CommitId,
     validations: &[&Validation],
     time: Duration,
-) -> Result<Vec<Option<Ruling>>, GateError> {
+) -> Result<Vec<Option<Trial>>, GateError> {
     let never = CancellationToken::new();
     let gate = runner.gate_at(Some(commit)).await?;
     let mut site = site(runner, (commit, &gate), &never).await?;
     let begun = Instant::now();
-    let mut rulings = Vec::with_capacity(validations.len());
+    let mut trials = Vec::with_capacity(validations.len());
     for validation in validations {
         let left = time.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            rulings.push(None);
+            trials.push(None);
             continue;
         }
         let check = Check {
@@ -65,12 +75,13 @@ pub async fn of_validations(
             )
         };
         let ran = site.run(&check, &never).await?;
-        let (_, ruling) = ran.ok_or(GateError::Ended)?;
+        let (run, ruling) = ran.ok_or(GateError::Ended)?;
         // Only the time of its own counts against a check.
         let cut = check.timeout < runner.validation_timeout && is_timeout(&ruling);
-        rulings.push(Some(ruling).filter(|_| !cut));
+        let proof = proof::of(&ruling, &run, false);
+        trials.push((!cut).then_some(Trial { ruling, proof }));
     }
-    Ok(rulings)
+    Ok(trials)
 }
 
 fn is_timeout(ruling: &Ruling) -> bool {

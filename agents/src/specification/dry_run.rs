@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use ropewalk_gate::judge::Ruling;
 use ropewalk_gate::line::{SimpleCommand, simple_commands};
-use ropewalk_gate::trial;
+use ropewalk_gate::trial::{self, Trial};
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::attempt::{FailureClass, Proof};
 use ropewalk_schemas::specification::DryRunCount;
 use ropewalk_schemas::task::{Action, TaskBlock, Validation};
 
@@ -40,10 +40,10 @@ pub(super) async fn run(
             validations.push(&task.validation);
         }
     }
-    let rulings = trial::of_validations(&options.gate, base, &validations, PATIENCE);
+    let trials = trial::of_validations(&options.gate, base, &validations, PATIENCE);
     // A plan is no worse for a machine that cannot try it, and whoever approves it is told.
-    let rulings = match rulings.await {
-        Ok(rulings) => rulings,
+    let trials = match trials.await {
+        Ok(trials) => trials,
         Err(error) => {
             return DryRun {
                 count: of(tasks),
@@ -61,9 +61,9 @@ pub(super) async fn run(
     };
     for task in tasks {
         let at = validations.iter().position(|one| **one == task.validation);
-        let ruling = at.and_then(|at| rulings.get(at)).and_then(Option::as_ref);
+        let trial = at.and_then(|at| trials.get(at)).and_then(Option::as_ref);
         let missing = missing_program(task, |program| options.gate.finds(program));
-        judge(task, ruling, missing.as_deref(), &mut dry);
+        judge(task, trial, missing.as_deref(), &mut dry);
     }
     dry
 }
@@ -77,8 +77,9 @@ fn of(tasks: &[&TaskBlock]) -> DryRunCount {
 }
 
 /// Says what follows from how the check of `task` went before any work.
-fn judge(task: &TaskBlock, ruling: Option<&Ruling>, missing: Option<&str>, dry: &mut DryRun) {
+fn judge(task: &TaskBlock, trial: Option<&Trial>, missing: Option<&str>, dry: &mut DryRun) {
     let (id, command) = (&task.id, &task.validation.command);
+    let could_not_run = trial.is_some_and(|trial| trial.proof == Proof::CouldNotRun);
     let discriminates = !task.preserves && task.action != Action::Verify;
     if let Some(program) = missing {
         dry.faults.push(format!(
@@ -86,7 +87,7 @@ fn judge(task: &TaskBlock, ruling: Option<&Ruling>, missing: Option<&str>, dry: 
         ));
         return;
     }
-    match ruling {
+    match trial.map(|trial| &trial.ruling) {
         Some(Ruling::Holds) if discriminates => dry.faults.push(format!(
             "the check of task `{id}`, `{command}`, passes before the work, so it proves nothing; let it look at what the task brings, or say `preserves: true` where nothing is to change"
         )),
@@ -107,6 +108,7 @@ fn judge(task: &TaskBlock, ruling: Option<&Ruling>, missing: Option<&str>, dry: 
             .notes
             .push(format!("the check of task `{id}` was not dry-run")),
         Some(Ruling::Holds) => dry.count.passed += 1,
+        Some(Ruling::Fails { .. }) if could_not_run => dry.count.could_not_run += 1,
         Some(Ruling::Fails { .. }) => dry.count.failed += 1,
     }
 }
@@ -139,10 +141,39 @@ mod tests {
     use super::super::validate::tests::task;
     use super::*;
 
+    fn trial(ruling: &Ruling) -> Trial {
+        Trial {
+            ruling: ruling.clone(),
+            proof: Proof::AssertionFailed,
+        }
+    }
+
     fn told(task: &TaskBlock, ruling: Option<&Ruling>) -> DryRun {
         let mut dry = DryRun::default();
-        judge(task, ruling, None, &mut dry);
+        judge(task, ruling.map(trial).as_ref(), None, &mut dry);
         dry
+    }
+
+    #[test]
+    fn a_check_that_could_not_run_yet_is_not_counted_as_one_that_failed() {
+        let ruling = Ruling::Fails {
+            class: FailureClass::ValidationFailed,
+            finding: "no such file".to_owned(),
+        };
+        for (proof, expected) in [
+            (Proof::AssertionFailed, (1, 0)),
+            (Proof::CouldNotRun, (0, 1)),
+        ] {
+            let (mut dry, ruling) = (DryRun::default(), ruling.clone());
+            judge(
+                &task("A", &[]),
+                Some(&Trial { ruling, proof }),
+                None,
+                &mut dry,
+            );
+            assert_eq!((dry.count.failed, dry.count.could_not_run), expected);
+            assert_eq!(dry.faults, Vec::<String>::new());
+        }
     }
 
     #[test]
@@ -199,7 +230,7 @@ mod tests {
             assert_eq!(went, expected, "{dry:?}");
         }
         let mut dry = DryRun::default();
-        judge(&plain, Some(&failed), Some("vitest"), &mut dry);
+        judge(&plain, Some(&trial(&failed)), Some("vitest"), &mut dry);
         assert!(dry.faults[0].contains("there is no `vitest`"), "{dry:?}");
     }
 
