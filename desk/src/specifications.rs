@@ -270,8 +270,6 @@ pub async fn add_revision(
     after.state = SpecState::Draft;
     after.feedback.push(feedback.to_owned());
     after.reason = None;
-    // The next revision needs an approval of its own; what the last one covered stays built.
-    after.approval = None;
     after.updated_at = context.now();
     changes.update(found, &after);
     changes.emit(context.event(
@@ -286,13 +284,14 @@ pub async fn add_revision(
     Ok("a new revision was asked for")
 }
 
-/// Puts a specification away, for somebody who may decide about it.
+/// Puts a specification away, for somebody who may decide about it; returns how it stands, which is approved where only the wish
+/// for another revision was put away.
 pub async fn reject(
     context: &Context,
     spec: SpecId,
     by: &Person,
     reason: &str,
-) -> Result<(), RequestError> {
+) -> Result<SpecState, RequestError> {
     reject_shown(context, spec, None, by, reason).await
 }
 
@@ -303,13 +302,13 @@ pub async fn reject_shown(
     shown: Option<&ContentHash>,
     by: &Person,
     reason: &str,
-) -> Result<(), RequestError> {
+) -> Result<SpecState, RequestError> {
     by.demand(Right::Approve)?;
     let reason = checked(reason)?;
     loop {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
-        let rejected = found.state.to(SpecState::Rejected);
+        let rejected = found.state.to(found.put_away());
         let state = rejected.map_err(|_| RequestError::State {
             spec,
             state: found.state,
@@ -335,7 +334,7 @@ pub async fn reject_shown(
         ));
         let reason = "the specification was rejected";
         if closed(changes, &context, &found, reason).await? {
-            return Ok(());
+            return Ok(state);
         }
     }
 }

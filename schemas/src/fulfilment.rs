@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Evidence, Proof, Verdict};
 use crate::ids::RequirementId;
+use crate::specification::Requirement;
 use crate::task::{Task, TaskState};
 
 /// Says how far a requirement is shown.
@@ -51,11 +52,16 @@ impl Fulfilment {
         found
     }
 
-    /// Judges every requirement that a task names, in the order in which they are named.
-    pub fn of_all(tasks: &[Task], evidence: &[Evidence]) -> Vec<(RequirementId, Self)> {
+    /// Judges every requirement that a specification or a task names, in the order in which they are named.
+    pub fn of_all<'a>(
+        specified: impl IntoIterator<Item = &'a Requirement>,
+        tasks: &'a [Task],
+        evidence: &[Evidence],
+    ) -> Vec<(RequirementId, Self)> {
         let mut found: Vec<(RequirementId, Self)> = Vec::new();
+        let specified = specified.into_iter().map(|requirement| &requirement.id);
         let lines = tasks.iter().flat_map(|task| &task.block.requirements);
-        for id in lines.filter_map(|line| line.id.as_ref()) {
+        for id in specified.chain(lines.filter_map(|line| line.id.as_ref())) {
             if !found.iter().any(|(known, _)| known == id) {
                 found.push((id.clone(), Self::of(id, tasks, evidence)));
             }

@@ -16,7 +16,7 @@ states! {
     /// Says how far a specification has come.
     SpecState ("specification") {
         /// Asked for; the agent works on it.
-        Draft = "draft" => [Generated, Rejected],
+        Draft = "draft" => [Generated, Approved, Rejected],
         /// Ready to be read and approved.
         Generated = "generated" => [Draft, Approved, Rejected],
         /// A person approved one revision; a change of it asks for another.
@@ -58,7 +58,7 @@ pub struct Specification {
     pub hash: Option<ContentHash>,
     /// How much to plan.
     pub complexity: Complexity,
-    /// The approval, once given.
+    /// The newest approval; a wish for another revision, and a revision that follows, leave it as it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// What building it is expected to cost.
@@ -78,6 +78,23 @@ pub struct Specification {
     pub created_at: DateTime<Utc>,
     /// When it last changed.
     pub updated_at: DateTime<Utc>,
+}
+
+impl Specification {
+    /// Returns the approval of the newest revision, once given.
+    pub fn approval_of_newest(&self) -> Option<&Approval> {
+        let approval = self.approval.as_ref();
+        approval.filter(|approval| approval.revision == self.revision)
+    }
+
+    /// Returns the state in which it is put away: only the wish for another revision, where the newest is approved.
+    pub fn put_away(&self) -> SpecState {
+        if self.approval_of_newest().is_some() {
+            SpecState::Approved
+        } else {
+            SpecState::Rejected
+        }
+    }
 }
 
 /// One revision: what an approval binds to.
@@ -114,6 +131,9 @@ pub struct DryRunCount {
     pub tasks: u32,
     /// Those whose check failed, as it should where nothing is done yet.
     pub failed: u32,
+    /// Those of which the check did not come to check anything, since what it looks at is still to be made.
+    #[serde(default)]
+    pub could_not_run: u32,
     /// Those whose check passed, as it should where nothing is to change.
     pub passed: u32,
 }
@@ -124,11 +144,16 @@ impl DryRunCount {
         if self.tasks == 0 {
             return "no check was tried: all of it was built before".to_owned();
         }
-        let open = self.tasks.saturating_sub(self.failed + self.passed);
+        let shown = self.failed + self.could_not_run + self.passed;
+        let open = self.tasks.saturating_sub(shown);
         let parts = [
             (
                 self.failed,
                 "failed as it is, before the work, as it should",
+            ),
+            (
+                self.could_not_run,
+                "could not run yet, since what it looks at is still to be made",
             ),
             (self.passed, "passed as it is, and has to go on to"),
             (open, "shows nothing, as a warning says"),
@@ -248,6 +273,13 @@ pub struct Document {
     /// What may go wrong.
     #[serde(default)]
     pub risks: Vec<String>,
+}
+
+impl Document {
+    /// Returns every requirement, the functional ones first.
+    pub fn all_requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.requirements.iter().chain(&self.quality)
+    }
 }
 
 /// A requirement and how it is accepted.

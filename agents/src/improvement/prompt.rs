@@ -110,7 +110,7 @@ fn plan(reviewed: &ReviewedBuild) -> String {
         let document = &revision.document;
         // Writing to a String cannot fail.
         writeln!(plan, "{}: {}", document.title, document.objective).ok();
-        for requirement in document.requirements.iter().chain(&document.quality) {
+        for requirement in document.all_requirements() {
             let (id, priority) = (&requirement.id, &requirement.priority);
             writeln!(plan, "- {id} ({priority}): {}", requirement.text).ok();
             if !requirement.acceptance.is_empty() {

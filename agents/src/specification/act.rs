@@ -9,7 +9,7 @@ use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::payload::{IdeationCompleted, SpecRejected};
 use ropewalk_schemas::question::About;
-use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
+use ropewalk_schemas::specification::{Complexity, Specification};
 use ropewalk_schemas::{Payload, SpecId, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
 use ropewalk_workspace::FileLock;
@@ -109,7 +109,7 @@ fn refuse(context: &Context, spec: &Versioned<Specification>, reason: &str) -> C
     changes.update(
         spec,
         &Specification {
-            state: SpecState::Rejected,
+            state: spec.put_away(),
             reason: Some(reason.clone()),
             updated_at: context.now(),
             ..spec.record.clone()

@@ -335,7 +335,7 @@ async fn facts(
 /// Lists the requirements of a revision, and those whose place they took.
 fn replaceable(revision: &Revision) -> BTreeSet<RequirementId> {
     let document = &revision.document;
-    let all = document.requirements.iter().chain(&document.quality);
+    let all = document.all_requirements();
     all.flat_map(|one| [Some(one.id.clone()), one.replaces.clone()])
         .flatten()
         .collect()

@@ -238,7 +238,7 @@ pub(super) fn stands(previous: &Revision) -> Value {
     let document = &previous.document;
     let mut tasks = previous.tasks.clone();
     for line in tasks.iter_mut().flat_map(|task| &mut task.requirements) {
-        let mut whole = document.requirements.iter().chain(&document.quality);
+        let mut whole = document.all_requirements();
         // It need not be said again, and neither is it shown again.
         if whole.any(|one| line.id.as_ref() == Some(&one.id) && line.text == one.text) {
             line.text.clear();

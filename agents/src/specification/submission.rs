@@ -138,7 +138,7 @@ fn plan(
 /// Fills in what a task leaves to the specification: the text of a requirement that it names by its id.
 fn in_full(mut task: TaskBlock, document: Option<&Document>) -> TaskBlock {
     let known: Vec<&Requirement> = document
-        .map(|document| document.requirements.iter().chain(&document.quality))
+        .map(Document::all_requirements)
         .into_iter()
         .flatten()
         .collect();

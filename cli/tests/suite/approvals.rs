@@ -3,8 +3,9 @@
 use std::process::{Command as Process, Output};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::landing::built;
 use crate::world::World;
 
 /// Makes an idea whose documents are complete.
@@ -224,4 +225,58 @@ fn a_specification_without_its_documents_is_refused_by_name_until_they_are_there
     ] {
         assert!(absent.contains(input), "`{input}` is missing in {absent}");
     }
+}
+
+#[test]
+fn a_wish_for_another_revision_leaves_an_approval_as_it_was_given() {
+    let world = World::scripted();
+    let build = built(&world);
+    let spec = text(&world.json(&format!("build show {build}"))["spec"]).to_owned();
+    let show = format!("spec show {spec}");
+    let approval = world.json(&show)["approval"].clone();
+    assert_eq!(
+        (&approval["by"], &approval["revision"]),
+        (&json!("ada"), &json!(1))
+    );
+
+    world.run(&format!("spec revise {spec} rests too"));
+    let asked = world.json(&show);
+    assert_eq!(
+        (&asked["state"], &asked["approval"]),
+        (&json!("draft"), &approval)
+    );
+    let receipt = world.json(&format!("spec reject {spec} --reason unwanted"));
+    assert_eq!(receipt["state"], "approved");
+    let put_away = world.json(&show);
+    assert_eq!(
+        (&put_away["state"], &put_away["approval"]),
+        (&json!("approved"), &approval)
+    );
+    let said = world.run(&show);
+    assert!(said.contains("put away: unwanted"), "{said}");
+    world.refused(&format!("spec reject {spec}"), 1);
+
+    let up = world.up();
+    world.run(&format!("spec revise {spec} rests too"));
+    let second = until(&world, &show, |spec| spec["revision"] == 2);
+    assert_eq!(
+        (&second["state"], &second["approval"]),
+        (&json!("generated"), &approval)
+    );
+    let folder = text(&world.json("idea show walks")["folder"]).to_owned();
+    let document = std::fs::read_to_string(std::path::Path::new(&folder).join("build/spec.md"));
+    assert!(
+        !document.unwrap().contains("approved_by"),
+        "nobody approved revision 2"
+    );
+    assert_eq!(
+        world.json(&format!("spec reject {spec}"))["state"],
+        "rejected"
+    );
+    let refused = world.json(&show);
+    assert_eq!(
+        (&refused["state"], &refused["approval"]),
+        (&json!("rejected"), &approval)
+    );
+    drop(up);
 }

@@ -1,19 +1,18 @@
 //! That the branch of a finished build is brought into the one that it began from: noted here, done by the build agent.
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
-use crate::views::records;
+use crate::views::trace::Trace;
 
 /// How many tasks are named that a landing would bring.
 const NAMED: usize = 12;
@@ -119,16 +118,15 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
 /// Says in a few paragraphs what landing `build` comes to: from where to where, what was done and shown of it, and by
 /// which tasks.
 pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
-    let of_build = || Query::new().equal("build", build.id.to_string());
-    let tasks: Vec<Task> = records(store.list(of_build().order_by("number")).await?);
-    let evidence: Vec<Evidence> = records(store.list(of_build().order_by("at")).await?);
+    let trace = Trace::load(store, build).await?;
+    let shown = Fulfilment::summed_up(&trace.fulfilments());
+    let tasks = trace.into_tasks();
     let at = build.head.as_ref();
     let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));
     let (branch, target) = (&build.branch, &build.target);
     let of = |state| tasks.iter().filter(move |task| task.state == state);
     let [complete, failed, skipped] =
         [TaskState::Complete, TaskState::Failed, TaskState::Skipped].map(|state| of(state).count());
-    let shown = Fulfilment::summed_up(&Fulfilment::of_all(&tasks, &evidence));
     let landed = of(TaskState::Complete).take(NAMED);
     let mut lines: Vec<String> = landed
         .map(|task| format!("• {} {}", task.id, task.block.in_words()))

@@ -142,7 +142,7 @@ pub async fn abandon(
         let why = reason.as_deref().map(|why| format!(": {why}"));
         for spec in &specs {
             let after = Specification {
-                state: SpecState::Rejected,
+                state: spec.put_away(),
                 reason: Some(format!(
                     "the idea was abandoned{}",
                     why.as_deref().unwrap_or_default()

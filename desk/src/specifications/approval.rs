@@ -123,7 +123,7 @@ pub async fn add_approval(
     if is_abandoned(&context.store, &spec.idea).await? {
         return Err(ApproveError::Abandoned(spec.idea.clone()));
     }
-    if let Some(approval) = &spec.approval {
+    if let Some(approval) = spec.approval_of_newest() {
         return Err(ApproveError::Already {
             spec: spec.id,
             by: approval.by.clone(),

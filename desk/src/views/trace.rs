@@ -136,10 +136,7 @@ impl Trace {
             Box::pin(store.list::<Evidence>(of_build.order_by("at"))),
         )?;
         let requirements = revision.map_or_else(Vec::new, |revision| {
-            let document = revision.record.document;
-            let mut all = document.requirements;
-            all.extend(document.quality);
-            all
+            revision.document.all_requirements().cloned().collect()
         });
         Ok(Self {
             requirements,
@@ -155,14 +152,16 @@ impl Trace {
 
     /// Lists every requirement that the specification or a task names, with what is there for it.
     pub fn all(&self) -> Vec<RequirementView> {
-        let mut ids: Vec<RequirementId> = Vec::new();
-        let specified = self.requirements.iter().map(|known| &known.id);
-        for id in specified.cloned().chain(self.tasks.iter().flat_map(named)) {
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        ids.iter().map(|id| self.of_requirement(id)).collect()
+        let all = self.fulfilments();
+        let views = all
+            .into_iter()
+            .map(|(id, fulfilment)| self.of_requirement(id, fulfilment));
+        views.collect()
+    }
+
+    /// Judges every requirement that the specification or a task names.
+    pub fn fulfilments(&self) -> Vec<(RequirementId, Fulfilment)> {
+        Fulfilment::of_all(&self.requirements, &self.tasks, &self.evidence)
     }
 
     /// Lists what checks of the whole build saw, the earliest first.
@@ -238,17 +237,16 @@ impl Trace {
         }
     }
 
-    fn of_requirement(&self, id: &RequirementId) -> RequirementView {
+    fn of_requirement(&self, id: RequirementId, fulfilment: Fulfilment) -> RequirementView {
         let tasks: Vec<Link> = self
             .tasks
             .iter()
-            .filter(|task| task.is_for(id))
+            .filter(|task| task.is_for(&id))
             .map(|task| self.link(task))
             .collect();
-        let fulfilment = Fulfilment::of(id, &self.tasks, &self.evidence);
         RequirementView {
-            requirement: id.clone(),
-            text: self.specified(id).text,
+            text: self.specified(&id).text,
+            requirement: id,
             met: fulfilment == Fulfilment::Met,
             fulfilment,
             tasks,

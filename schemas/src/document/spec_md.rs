@@ -41,7 +41,7 @@ pub struct SpecHeader {
 
 impl From<&Specification> for SpecHeader {
     fn from(spec: &Specification) -> Self {
-        let approval = spec.approval.as_ref();
+        let approval = spec.approval_of_newest();
         Self {
             id: spec.id,
             idea: spec.idea.clone(),

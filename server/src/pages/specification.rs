@@ -225,7 +225,8 @@ pub(super) async fn reject(
     let (shown_hash, text) = (shown_in(&fields)?, fields.text("text"));
     let context = shared.context();
     let rejected = specifications::reject_shown(&context, spec, shown_hash.as_ref(), &person, text);
-    decided(&shared, &id, shown_hash.as_ref(), rejected.await).await
+    let rejected = rejected.await.map(drop);
+    decided(&shared, &id, shown_hash.as_ref(), rejected).await
 }
 
 /// Says as a sentence how the checks went before anybody approved them.

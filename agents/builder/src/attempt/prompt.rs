@@ -12,7 +12,7 @@ use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope, p
 use ropewalk_schemas::TaskId;
 use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::attempt::Failure;
-use ropewalk_schemas::specification::{Interface, Requirement};
+use ropewalk_schemas::specification::{Document, Interface, Requirement};
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
@@ -180,7 +180,7 @@ fn interfaces(task: &Task, background: &Background) -> Vec<Value> {
 fn requirements(task: &Task, background: &Background) -> Vec<Value> {
     let document = background.document.as_ref();
     let known: Vec<&Requirement> = document
-        .map(|document| document.requirements.iter().chain(&document.quality))
+        .map(Document::all_requirements)
         .into_iter()
         .flatten()
         .collect();

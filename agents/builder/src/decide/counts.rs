@@ -34,6 +34,14 @@ pub fn unverified(requirements: &[(RequirementId, Fulfilment)]) -> Option<String
     })
 }
 
+/// Names the requirements that no task is for; none where there are none.
+pub fn unplanned(requirements: &[(RequirementId, Fulfilment)], tasks: &[Task]) -> Option<String> {
+    let planned = |id: &RequirementId| tasks.iter().any(|task| task.is_for(id));
+    let found = requirements.iter().filter(|(id, _)| !planned(id));
+    let names: Vec<&str> = found.map(|(id, _)| id.as_str()).collect();
+    (!names.is_empty()).then(|| format!("open, since no task is for it: {}", names.join(", ")))
+}
+
 /// What the end of one task means for the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskImpact {

@@ -2,11 +2,12 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
-use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, RequirementId};
-use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_store::{ChangeSet, Query, Versioned, revision_key};
 use tracing::info;
 
 use super::settle;
@@ -14,7 +15,7 @@ use super::{publish, tasks_file, verdicts};
 use crate::SharedState;
 use crate::ask;
 use crate::context::{Plan, of_build, retry_on_conflict};
-use crate::decide::counts::{count, named, unverified};
+use crate::decide::counts::{count, named, unplanned, unverified};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
@@ -51,16 +52,21 @@ pub(crate) async fn verify(
     tasks_file::write(shared, &context, id).await
 }
 
-/// Judges the requirements of a build by all that its gates saw.
+/// Judges the requirements of a build, those of its specification that no task is for among them, by all that its gates saw.
 async fn fulfilments(
     context: &Context,
-    id: BuildId,
+    build: &Build,
     tasks: &[Task],
 ) -> Result<Vec<(RequirementId, Fulfilment)>, BuilderError> {
-    let of_build = Query::new().equal("build", id.to_string());
+    let of_build = Query::new().equal("build", build.id.to_string());
     let evidence = context.store.list::<Evidence>(of_build).await?;
     let evidence: Vec<Evidence> = evidence.into_iter().map(Versioned::into_inner).collect();
-    Ok(Fulfilment::of_all(tasks, &evidence))
+    let key = revision_key(build.spec, build.revision);
+    let revision = context.store.get::<Revision>(&key).await?;
+    let specified = revision
+        .iter()
+        .flat_map(|it| it.document.all_requirements());
+    Ok(Fulfilment::of_all(specified, tasks, &evidence))
 }
 
 /// Ends the build by what was seen.
@@ -82,13 +88,14 @@ async fn conclude(
     let mut changes = ChangeSet::new();
     let build = match evidence.verdict {
         Verdict::Passed => {
-            let fulfilments = fulfilments(context, id, &tasks).await?;
+            let fulfilments = fulfilments(context, before, &tasks).await?;
             let counts = count(&tasks);
             let skipped = named(&tasks, TaskState::Skipped)
                 .map(|names| format!("{} skipped: {names}", counts.skipped));
             let told: Vec<String> = skipped
                 .into_iter()
                 .chain(unverified(&fulfilments))
+                .chain(unplanned(&fulfilments, &tasks))
                 .collect();
             let input = Input::Pass {
                 told: (!told.is_empty()).then(|| told.join("; ")),

@@ -28,7 +28,7 @@ pub(super) fn check(document: &Document, facts: &Facts, findings: &mut Findings)
         findings.warn("no success criteria are named");
     }
     let mut known: BTreeSet<&RequirementId> = BTreeSet::new();
-    for requirement in document.requirements.iter().chain(&document.quality) {
+    for requirement in document.all_requirements() {
         let id = &requirement.id;
         if !known.insert(id) {
             findings.fault(format!(
@@ -52,7 +52,7 @@ pub(super) fn check(document: &Document, facts: &Facts, findings: &mut Findings)
 
 /// Checks what requirements say of those whose place they take.
 fn check_replacements(document: &Document, facts: &Facts, findings: &mut Findings) {
-    let all = document.requirements.iter().chain(&document.quality);
+    let all = document.all_requirements();
     let mut replaced: BTreeMap<&RequirementId, &RequirementId> = BTreeMap::new();
     for (id, old) in all.filter_map(|one| Some((&one.id, one.replaces.as_ref()?))) {
         if id == old {
@@ -112,7 +112,7 @@ pub(super) fn check_against_tasks(
 }
 
 fn check_coverage(document: &Document, tasks: &[TaskBlock], findings: &mut Findings) {
-    let all = document.requirements.iter().chain(&document.quality);
+    let all = document.all_requirements();
     let known: BTreeSet<&RequirementId> = all.map(|requirement| &requirement.id).collect();
     for task in tasks {
         if task.requirements.is_empty() {
@@ -127,13 +127,23 @@ fn check_coverage(document: &Document, tasks: &[TaskBlock], findings: &mut Findi
             }
         }
     }
-    for requirement in &document.requirements {
-        let id = &requirement.id;
+    let covering = |id: &RequirementId| -> Vec<&TaskBlock> {
         let names = |task: &&TaskBlock| {
             let mut lines = task.requirements.iter();
             lines.any(|line| line.id.as_ref() == Some(id))
         };
-        let covering: Vec<&TaskBlock> = tasks.iter().filter(names).collect();
+        tasks.iter().filter(names).collect()
+    };
+    for id in document.quality.iter().map(|quality| &quality.id) {
+        if covering(id).is_empty() {
+            findings.warn(format!(
+                "no task is for `{id}`, and no check will show it: it stays open"
+            ));
+        }
+    }
+    for requirement in &document.requirements {
+        let id = &requirement.id;
+        let covering = covering(id);
         if covering.is_empty() {
             findings.fault(format!(
                 "requirement `{id}` is covered by no task; name it in the `requirements` of the task that fulfils it"

@@ -483,13 +483,18 @@ fn what_only_people_need_to_know_is_a_warning() {
         complexity: Some(Complexity::Simple),
         ..facts()
     };
-    let found = check(&document(), &tasks, &facts);
+    let document = Document {
+        quality: vec![requirement("NFR-1")],
+        ..document()
+    };
+    let found = check(&document, &tasks, &facts);
     assert_eq!(found.errors, Vec::<String>::new());
     let warnings = found.warnings.join("; ");
     for named in [
         "`odd`",
         "more than an hour",
         "no requirement",
+        "no task is for `NFR-1`",
         "9 tasks were planned; 8 is the most",
         "task `B` has 9 files",
         "shared `src/lib.rs`",

@@ -31,13 +31,21 @@ impl Reject {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let spec = self.id.specification(&desk).await?.id;
-        specifications::reject(&desk.context(), spec, desk.person()?, &self.reason).await?;
+        let (context, person) = (desk.context(), desk.person()?);
+        let state = specifications::reject(&context, spec, person, &self.reason).await?;
         desk.poke()?;
-        let done = Receipt {
-            spec,
-            state: SpecState::Rejected,
-        };
-        app.output
-            .show(&done, |done| format!("rejected {}", done.spec))
+        let done = Receipt { spec, state };
+        app.output.show(&done, human)
+    }
+}
+
+fn human(done: &Receipt) -> String {
+    if done.state == SpecState::Approved {
+        format!(
+            "put away what was asked to be changed; {} stays as it was approved",
+            done.spec
+        )
+    } else {
+        format!("rejected {}", done.spec)
     }
 }

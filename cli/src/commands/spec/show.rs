@@ -7,7 +7,7 @@ use ropewalk_desk::views::{self, specification::SpecificationView};
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
-use ropewalk_schemas::specification::{Price, Specification};
+use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::task::TaskBlock;
 use ropewalk_store::Store;
 
@@ -73,8 +73,18 @@ fn human(shown: &SpecificationView) -> String {
         )
         .ok();
     }
-    if let Some(reason) = &spec.reason {
-        writeln!(text, "reason   {reason}").ok();
+    match &spec.reason {
+        Some(reason) if spec.state == SpecState::Approved => {
+            writeln!(
+                text,
+                "another revision was asked for and put away: {reason}"
+            )
+            .ok();
+        }
+        Some(reason) => {
+            writeln!(text, "reason   {reason}").ok();
+        }
+        None => {}
     }
     if let Some(approval) = &spec.approval {
         let at = output::time(approval.at);

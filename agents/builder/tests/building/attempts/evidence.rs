@@ -173,3 +173,28 @@ async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up
         open.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_requirement_that_no_task_is_for_is_named_where_its_build_is_summed_up_and_asked_about() {
+    let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+        .with_files(&[("a.txt", "kept\n")]);
+    let open = house.open().await;
+    let text = serde_json::from_value(json!({
+        "title": "Habits", "objective": "Keep them",
+        "requirements": [requirement("FR-1")], "quality": [requirement("NFR-1")],
+    }));
+    let spec = open
+        .approve_whole(text.unwrap(), plan("grep -q good a.txt", false))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    let told = build.reason.unwrap_or_default();
+    assert!(told.ends_with("since no task is for it: NFR-1"), "{told}");
+    let [question] = open.questions("build_finished").await.try_into().unwrap();
+    let asked = "1 met, 1 open (NFR-1)\n";
+    assert!(question.text.contains(asked), "{}", question.text);
+    open.close().await;
+}
+
+fn requirement(id: &str) -> Value {
+    json!({ "id": id, "text": "good", "priority": "must", "acceptance": "seen", "source": "" })
+}

@@ -51,6 +51,11 @@ async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
         .await
         .expect("nobody is asked");
     open.settled().await;
+    let [question] = open.questions("change_requested").await.try_into().unwrap();
+    for file in files {
+        let named = format!("• `{file}`, of `{}`", one.branch);
+        assert!(question.text.contains(&named), "{}", question.text);
+    }
     open.answer("ALL", "go-on").await;
     let (two, tasks) = open.ended(second).await;
     assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
