@@ -146,10 +146,10 @@ fn card(card: BoardCard) -> Card {
             (Stage::Landed, "landed", String::new(), href)
         }
         (IdeaState::Landed, None, _) => (Stage::Landed, "landed", String::new(), idea),
-        (_, built, Some(spec)) if spec.state != SpecState::Approved => {
-            specified(spec, built, &idea)
+        (_, built, Some(spec)) if built.is_none_or(|built| is_behind(built, spec)) => {
+            specified(spec, &idea)
         }
-        (_, Some(built), _) => building(built),
+        (_, Some(built), spec) => building(built, spec),
         (IdeaState::Captured, None, _) => {
             let waits = "its brief is written; ask for its specification".to_owned();
             (Stage::Talk, "captured", waits, idea)
@@ -163,7 +163,9 @@ fn card(card: BoardCard) -> Card {
             (Stage::Talk, state.as_str(), waits.to_owned(), idea)
         }
     };
-    let is_yours = row.waits_for_answer || word == "generated";
+    let is_offered = spec.is_some_and(|spec| spec.state == SpecState::Generated);
+    let is_open = !matches!(stage, Stage::Landed | Stage::Abandoned);
+    let is_yours = row.waits_for_answer || (is_offered && is_open);
     let (waits, href) = if is_unhandled && row.state != IdeaState::Abandoned {
         let waits = "something could not be handled; its page says what".to_owned();
         (waits, format!("/ideas/{}", row.slug))
@@ -188,19 +190,22 @@ fn card(card: BoardCard) -> Card {
 
 type BoardStatus = (Stage, &'static str, String, String);
 
-fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> BoardStatus {
+fn specified(spec: &Specification, idea: &str) -> BoardStatus {
     let href = format!("/specifications/{}", spec.id);
     let waits = match spec.state {
         SpecState::Draft => "its specification is being written",
         SpecState::Generated => "waits for your approval",
-        SpecState::Rejected | SpecState::Approved => {
-            let stage = if built.is_some() {
-                Stage::Build
-            } else {
-                Stage::Talk
-            };
+        SpecState::Approved => {
+            return (
+                Stage::Build,
+                "approved",
+                "its build begins".to_owned(),
+                href,
+            );
+        }
+        SpecState::Rejected => {
             let waits = "its specification was rejected; ask for another".to_owned();
-            return (stage, "rejected", waits, idea.to_owned());
+            return (Stage::Talk, "rejected", waits, idea.to_owned());
         }
     };
     (
@@ -211,7 +216,13 @@ fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> Boar
     )
 }
 
-fn building(row: &BuildRow) -> BoardStatus {
+/// Says whether a build stands behind the wish for more: not while it goes on or waits to land.
+fn is_behind(row: &BuildRow, spec: &Specification) -> bool {
+    let is_wish = matches!(spec.state, SpecState::Draft | SpecState::Generated);
+    is_wish && matches!(row.build.state, BuildState::Failed | BuildState::Stopped)
+}
+
+fn building(row: &BuildRow, spec: Option<&Specification>) -> BoardStatus {
     let build = &row.build;
     let waits = why::build(build, row.outage.as_ref()).unwrap_or_else(|| {
         let told = match build.state {
@@ -224,6 +235,12 @@ fn building(row: &BuildRow) -> BoardStatus {
         };
         told.to_owned()
     });
+    let further = spec.and_then(|spec| match spec.state {
+        SpecState::Draft => Some("; another revision is being written"),
+        SpecState::Generated => Some("; another revision waits for your approval"),
+        SpecState::Approved | SpecState::Rejected => None,
+    });
     let href = format!("/builds/{}", build.id);
+    let waits = waits + further.unwrap_or_default();
     (Stage::Build, build.state.as_str(), waits, href)
 }

@@ -182,12 +182,15 @@ fn in_state(tasks: &[Task], state: TaskState) -> usize {
     tasks.iter().filter(|task| task.state == state).count()
 }
 
-/// Works out from the rows how many ideas stand in which column: what waits to be approved is among what is specified.
-fn columns(ideas: usize, specified: usize) -> Vec<String> {
+/// Works out from the rows how many ideas stand in which column: what is built while more of it waits to be approved is among what
+/// is built.
+fn columns(ideas: usize, specified: &[Specification], build: &Build) -> Vec<String> {
+    let worked_on = specified.iter().filter(|spec| spec.idea == build.idea);
+    let worked_on = worked_on.count();
     let columns = [
-        ("Talked about", ideas - specified),
-        ("Specified", specified),
-        ("Built", 0),
+        ("Talked about", ideas - specified.len()),
+        ("Specified", specified.len() - worked_on),
+        ("Built", worked_on),
         ("Landed", 0),
     ];
     columns
@@ -218,8 +221,10 @@ async fn expected(house: &House) -> Vec<Expectation> {
     let waiting = in_state(&tasks, TaskState::Pending);
     let mut usage = usage(&calls);
     usage.push(format!("{}, revision {}", build.idea, build.revision));
+    let mut board = columns(ideas.len(), &specified, build);
+    board.push(progress(&tasks));
     let pages = [
-        ("/".to_owned(), columns(ideas.len(), specified.len())),
+        ("/".to_owned(), board),
         (
             "/questions".to_owned(),
             vec![format!("aria-label=\"{open} open\">{open}</span>")],
@@ -356,7 +361,10 @@ async fn every_figure_on_every_page_is_that_of_the_store_and_another_one_is_foun
         .map(|(_, now)| now.path.as_str())
         .collect();
     let of_build = format!("/builds/{build}");
-    assert_eq!(stale, ["/builds", of_build.as_str(), "/running", "/usage"]);
+    assert_eq!(
+        stale,
+        ["/", "/builds", of_build.as_str(), "/running", "/usage"]
+    );
     house.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! What the page of a specification tells, and where a yes leads that was for an older revision.
 
+use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{ContentHash, SpecId};
@@ -176,6 +177,30 @@ async fn the_page_of_a_specification_tells_all_that_it_holds() {
         &lesson,
     ] {
         assert!(page.text.contains(told), "no {told}: {}", page.text);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_goes_on_does_not_disappear_from_the_board_behind_a_wish_for_more() {
+    let house = House::new().await;
+    let begun = house
+        .send("/api/ideation/sessions", &json!({ "text": "Walks" }))
+        .await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    let spec = house.specification().await;
+    let build = house.built().await;
+    let browser = Browser::new(&house).await;
+    let more = "another revision waits for your approval";
+    for (state, href, is_told) in [
+        (BuildState::Running, format!("/builds/{build}"), true),
+        (BuildState::Succeeded, format!("/builds/{build}"), true),
+        (BuildState::Failed, format!("/specifications/{spec}"), false),
+    ] {
+        house.change(build, |build| build.state = state).await;
+        let board = browser.read("/").await.text;
+        assert!(board.contains(&href), "{state}: {board}");
+        assert_eq!(board.contains(more), is_told, "{state}: {board}");
     }
     house.stop().await;
 }
