@@ -11,7 +11,7 @@
     said.className = "said";
     const words = document.createElement("textarea");
     words.rows = 3;
-    words.maxLength = 4000;
+    words.dataset.most = 4096;
     words.value = text;
     words.setAttribute("aria-label", `What should be different in line ${line.dataset.line} of ${fileOf(line)}`);
     const away = document.createElement("button");

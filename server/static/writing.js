@@ -51,6 +51,14 @@
       return !(element.hasAttribute("aria-busy") && ["disabled", "aria-busy"].includes(attrName));
     },
   });
+  // Nothing that is pasted is cut off: what is too long stays as it is, is told, and is sent once it is short enough.
+  document.addEventListener("input", ({ target: field }) => {
+    const most = Number(field.dataset?.most);
+    if (!most) return;
+    const bytes = new TextEncoder().encode(field.value).length;
+    const told = `This has ${bytes.toLocaleString("en")} bytes, and ${most.toLocaleString("en")} are the most`;
+    field.setCustomValidity(bytes > most ? told : "");
+  });
   document.addEventListener("submit", (submit) => {
     // Whoever sends it by other means looks after its buttons.
     if (submit.target.method !== "post" || submit.defaultPrevented) return;
