@@ -76,7 +76,8 @@ pub(super) async fn running(
     if task.attempt != Some(attempt.id) || !RUNNING.contains(&attempt.state) {
         return Ok(None);
     }
-    let questions = stuck_questions(store, attempt.build, &attempt.task).await?;
+    let of = (attempt.build, &attempt.task);
+    let questions = questions_of(store, Trigger::TaskStuck, of).await?;
     let told_to_wait = questions
         .iter()
         .filter_map(|question| question.answer.as_ref())
@@ -106,10 +107,11 @@ pub(super) async fn running(
     }))
 }
 
-async fn stuck_questions(
+/// Loads the questions of one sort about a task.
+async fn questions_of(
     store: &Store,
-    build: BuildId,
-    task: &TaskId,
+    trigger: Trigger,
+    (build, task): (BuildId, &TaskId),
 ) -> Result<Vec<Versioned<Question>>, ReadError> {
     let about = About::Task {
         build,
@@ -117,7 +119,7 @@ async fn stuck_questions(
     };
     let query = Query::new()
         .equal("build", build.to_string())
-        .equal("trigger", Trigger::TaskStuck.as_str());
+        .equal("trigger", trigger.as_str());
     let mut questions = store.list::<Question>(query).await?;
     questions.retain(|question| question.about == about);
     Ok(questions)
@@ -129,13 +131,13 @@ fn open(questions: Vec<Versioned<Question>>) -> Option<Versioned<Question>> {
         .find(|question| question.state == QuestionState::Pending)
 }
 
-/// Loads the open question about a stuck task.
+/// Loads the open question of one sort about a task.
 pub(super) async fn open_question(
     store: &Store,
-    build: BuildId,
-    task: &TaskId,
+    trigger: Trigger,
+    of: (BuildId, &TaskId),
 ) -> Result<Option<Versioned<Question>>, ReadError> {
-    Ok(open(stuck_questions(store, build, task).await?))
+    Ok(open(questions_of(store, trigger, of).await?))
 }
 
 /// Loads the open questions about the key of a provider.

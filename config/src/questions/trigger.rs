@@ -140,8 +140,8 @@ triggers! {
     RepeatedAnswer = "repeated_answer" ("count", "answer", "question"),
     /// A task does not move.
     TaskStuck = "task_stuck" ("task_id", "minutes", "loop", "last_progress", "interrupt_minutes"),
-    /// A task needs a file that another build owns.
-    ChangeRequested = "change_requested" ("task_id", "idea", "file", "owner"),
+    /// A task needs files that other builds own.
+    ChangeRequested = "change_requested" ("task_id", "branch", "files"),
     /// An agent cannot decide alone.
     DecisionNeeded = "decision_needed" ("summary", "details", "recommendation"),
     /// A provider refuses its key.

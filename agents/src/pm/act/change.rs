@@ -7,42 +7,38 @@ use ropewalk_config::questions::choice;
 use ropewalk_coordination::ownership::FileRequest;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::{ChangeRequested, QuestionAnswered, Verdict};
 use ropewalk_schemas::question::About;
-use ropewalk_schemas::task::{ChangeRequestState, TaskState};
+use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::ChangeSet;
 
 use crate::pm::decide::{self, Claimant};
 use crate::pm::{PmOptions, context};
 
-/// Asks a person, unless the file goes to the build that asks by its priority alone.
+/// Asks a person about everything that the task asks of owners, unless it goes to the build that asks by its priority alone.
 pub(super) async fn requested(
     options: &PmOptions,
     request: &ChangeRequested,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
-    let store = &context.store;
-    let (Some(build), Some(owner)) = (
+    let (store, of) = (&context.store, (request.build_id, &request.task_id));
+    let (Some(build), Some(task)) = (
         context::build(store, request.build_id).await?,
-        context::build(store, request.owner).await?,
+        context::task(store, request.build_id, &request.task_id).await?,
     ) else {
         return Ok(changes);
     };
-    let asks = Claimant {
-        build: build.id,
-        priority: build.priority,
-    };
-    let owns = context::owner(store, &request.file).await?;
-    if decide::conflict(request.file.as_str(), asks, owns).verdict != Verdict::Deny {
+    let files = files(&build, &task, context).await?;
+    if files.is_empty() {
         return Ok(changes);
     }
     let values = BTreeMap::from([
         ("task_id", request.task_id.to_string()),
-        ("idea", build.idea.to_string()),
-        ("file", request.file.to_string()),
-        ("owner", owner.idea.to_string()),
+        ("branch", build.branch.clone()),
+        ("files", files.join("\n")),
     ]);
     let draft = options.templates.render(Trigger::ChangeRequested, &values);
     let about = About::Task {
@@ -54,8 +50,36 @@ pub(super) async fn requested(
         about,
         Some(&build.idea),
     );
+    // One that names less is no longer the question.
+    if let Some(asked) = context::open_question(store, Trigger::ChangeRequested, of).await?
+        && asked.text != asking.text
+    {
+        questions::supersede(&mut changes, context, &asked, "the task asks for more");
+    }
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)
+}
+
+/// Lists what a person decides about: each file that a task asks for, with the branch of the build that owns it.
+async fn files(build: &Build, task: &Task, context: &Context) -> Result<Vec<String>, AgentError> {
+    let store = &context.store;
+    let asks = Claimant {
+        build: build.id,
+        priority: build.priority,
+    };
+    let open = task.change_requests.iter();
+    let open = open.filter(|open| open.state == ChangeRequestState::Requested);
+    let mut files = Vec::new();
+    for open in open {
+        let Some(owner) = context::build(store, open.owner).await? else {
+            continue;
+        };
+        let owns = context::owner(store, &open.file).await?;
+        if decide::conflict(open.file.as_str(), asks, owns).verdict == Verdict::Deny {
+            files.push(format!("• `{}`, of `{}`", open.file, owner.branch));
+        }
+    }
+    Ok(files)
 }
 
 /// Tells the build agent what a person said about everything that a waiting task asked of owners.

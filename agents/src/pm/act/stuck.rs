@@ -64,7 +64,9 @@ pub(super) async fn cleared(cause: &str, context: &Context) -> Result<ChangeSet,
         return Ok(changes);
     };
     timers::clear(&mut changes, &context.store, &[STUCK], &attempt.to_string()).await?;
-    if let Some(question) = context::open_question(&context.store, build, &task).await? {
+    if let Some(question) =
+        context::open_question(&context.store, Trigger::TaskStuck, (build, &task)).await?
+    {
         questions::supersede(
             &mut changes,
             context,
