@@ -64,16 +64,13 @@ impl Place {
         if found != Occupancy::Project {
             project.locations.repository.clone_from(&directory);
         }
-        let state = project.state();
-        if state.symlink_metadata().is_ok() {
-            let message = format!(
-                "a project named `{}` has its state in `{}`",
-                project.locations.name,
-                state.display()
-            );
-            let next = "choose another name with `--name`, or another `project.state`";
-            return Err(CliError::refused("exists", (message, next)));
+        if found == Occupancy::Project {
+            // Under another name its own state would be nobody's.
+            let next = "import it into another folder, such as a clone of the repository";
+            demand_vacant(&configured(app, &directory)?, next)?;
         }
+        let next = "choose another name with `--name`, or another `project.state`";
+        demand_vacant(&project, next)?;
         if !has_usual_database(&project)? {
             let message = "`store.location` names a place of its own for the database";
             let next = "leave it out, and the archive brings its database along";
@@ -125,6 +122,20 @@ impl Place {
             "import it into a clone, and change that there",
         ))
     }
+}
+
+/// Refuses a project that has its state already, with what to do instead.
+fn demand_vacant(project: &Project, next: &'static str) -> Result<(), CliError> {
+    let state = project.state();
+    if state.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let message = format!(
+        "a project named `{}` has its state in `{}`",
+        project.locations.name,
+        state.display()
+    );
+    Err(CliError::refused("exists", (message, next)))
 }
 
 /// Loads what is configured in `directory`, whoever wrote it: what is read of it is where the project lies.

@@ -93,6 +93,17 @@ fn only_looks(world: &World, verb: &str) {
     assert!(!world.root().join("elsewhere").exists());
 }
 
+fn what_is_there_already_stays_as_it_is(world: &World) {
+    let said = world.refused("import ../walks.ropewalk ../elsewhere", 1);
+    assert!(said.contains("has its state in"), "{said}");
+    let settings = || std::fs::read(world.root().join("elsewhere/ropewalk.toml")).unwrap();
+    let before = settings();
+    let said = world.refused("import ../walks.ropewalk ../elsewhere --name other", 1);
+    assert!(said.contains("`walks` has its state in"), "{said}");
+    assert!(said.contains("into another folder"), "{said}");
+    assert_eq!(settings(), before);
+}
+
 #[test]
 fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_lets_anybody_in() {
     let world = project();
@@ -159,9 +170,7 @@ fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_let
     let people = std::fs::read_to_string(world.root().join("elsewhere/ropewalk.toml")).unwrap();
     assert!(people.contains("[people.ada]") && !people.contains("token_sha256"));
     assert!(state.join("ropewalk.db").is_file() && !state.join("repository.bundle").exists());
-    // What is there already stays as it is.
-    let said = world.refused("import ../walks.ropewalk ../elsewhere", 1);
-    assert!(said.contains("has its state in"), "{said}");
+    what_is_there_already_stays_as_it_is(&world);
     let said = world.refused("export ../walks.ropewalk", 1);
     assert!(said.contains("there already"), "{said}");
     let said = world.refused("export /nope/x", 1);
