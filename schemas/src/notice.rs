@@ -84,6 +84,9 @@ pub struct Notice {
     pub due: DateTime<Utc>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+    /// When all of it last arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<DateTime<Utc>>,
 }
 
 impl Notice {

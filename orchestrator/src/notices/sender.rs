@@ -202,8 +202,10 @@ impl Sender {
         let telling = telling(first, together, question.as_deref(), context).await?;
         match self.hand_over(telling, (first, together), context).await? {
             Ok(message) => {
+                let now = context.now();
                 let arrived = |notice: &mut Notice| {
                     notice.state = NoticeState::Sent;
+                    notice.sent_at = Some(now);
                     notice.error = None;
                     begin_anew(notice);
                     know(&mut notice.messages, message.clone());

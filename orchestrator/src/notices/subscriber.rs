@@ -160,6 +160,7 @@ impl Notifier {
             error: None,
             due: decide::due(now, urgency, &self.rules),
             created_at: now,
+            sent_at: None,
         }
     }
 
@@ -220,9 +221,11 @@ impl Notifier {
             return Ok(changes);
         };
         for told in self.of_question(id, context).await? {
-            // One that is on its way need not be sent twice, and whoever was asked later than others has only just been asked.
-            let late = told.created_at - question.asked_at;
-            let is_new = context.now() - told.created_at < (late / 2).min(NEW);
+            // One that is on its way need not be sent twice, and whoever heard of it later than others, or than it was asked,
+            // has only just heard.
+            let heard = told.sent_at.unwrap_or(told.created_at);
+            let late = heard - question.asked_at;
+            let is_new = context.now() - heard < (late / 2).min(NEW);
             if told.state == NoticeState::Sent && !told.outdated && !is_new {
                 let again = Notice {
                     state: NoticeState::Waiting,

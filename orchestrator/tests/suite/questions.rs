@@ -337,7 +337,10 @@ async fn times(house: &House, event_type: &str) -> anyhow::Result<usize> {
         .count())
 }
 
-async fn reminded_at(house: &House, id: QuestionId) -> anyhow::Result<Option<DateTime<Utc>>> {
+pub(crate) async fn reminded_at(
+    house: &House,
+    id: QuestionId,
+) -> anyhow::Result<Option<DateTime<Utc>>> {
     let question = house
         .services
         .store

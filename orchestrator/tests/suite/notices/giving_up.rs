@@ -13,7 +13,7 @@ use ropewalk_schemas::question::QuestionKind;
 use super::paper::{Paper, house, listeners, notifier, rows};
 use super::{ask, begun, build};
 use crate::house::{House, noon};
-use crate::questions::{asking, open};
+use crate::questions::{asking, open, reminded_at};
 
 /// Ada decides what is built, bob how.
 const PEOPLE: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role::Technical])];
@@ -157,4 +157,35 @@ async fn what_is_told_in_pieces_goes_on_behind_the_last_that_arrived() -> anyhow
     assert_eq!(repeats.iter().sum::<u32>(), 2, "{rows:#?}");
     assert!(rows.iter().all(|row| row.pieces == 0));
     second.close().await
+}
+
+#[tokio::test]
+async fn who_heard_of_a_question_late_is_not_reminded_within_minutes() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.away(true);
+    let id = ask(&house).await?;
+    paper.until(&house, || paper.tries() > 0).await?;
+    house.pass_until(noon() + Duration::from_mins(20)).await;
+    paper.away(false);
+    house
+        .until("the question", || async {
+            house.pass(Duration::from_mins(1)).await;
+            house.settle().await?;
+            Ok((paper.to("ada") == 1).then_some(()))
+        })
+        .await?;
+    let told = clock.now();
+    assert!(told < noon() + Duration::from_mins(30), "{told}");
+    house.pass_until(noon() + Duration::from_mins(30)).await;
+    house
+        .until("the reminder", || reminded_at(&house, id))
+        .await?;
+    house.settle().await?;
+    assert_eq!(paper.to("ada"), 1, "told at {told}");
+    house.pass_until(noon() + Duration::from_mins(65)).await;
+    paper.until(&house, || paper.to("ada") >= 2).await?;
+    house.close().await
 }
