@@ -83,6 +83,7 @@ fn unknown_things_exit_with_1_and_name_the_list() {
         ("spec list --idea nowhere".to_owned(), "idea list"),
         ("build list --idea nowhere".to_owned(), "idea list"),
         ("usage --idea nowhere".to_owned(), "idea list"),
+        ("question list --idea nowhere".to_owned(), "idea list"),
         (format!("spec show {id}"), "spec list"),
         ("spec show nope".to_owned(), "spec list"),
         ("build show 0197".to_owned(), "build list"),

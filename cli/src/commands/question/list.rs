@@ -2,12 +2,12 @@
 
 use clap::Args;
 use ropewalk_desk::views::question;
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{Question, QuestionState};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::output::time;
 
 /// Which ones.
@@ -18,14 +18,15 @@ pub struct List {
     all: bool,
     /// Only those about this idea.
     #[arg(long)]
-    idea: Option<Slug>,
+    idea: Option<IdeaText>,
 }
 
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let found = question::list(&desk.store, self.idea.as_ref(), self.all).await?;
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
+        let found = question::list(&desk.store, idea.as_ref(), self.all).await?;
         app.output.list(
             &found,
             ["id", "kind", "idea", "question", "asked", "state"],
