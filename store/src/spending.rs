@@ -78,12 +78,10 @@ struct Source {
 impl Source {
     fn of(by: Option<UsageBy>, query: &Query) -> Self {
         let kept = query.of_kept_sums();
-        if kept.as_ref().is_some_and(Query::is_of_all) {
-            // Whatever they are told apart by, all of them are the whole.
-            let what = by.unwrap_or(UsageBy::Model);
+        if let Some(query) = kept.as_ref().and_then(|kept| totals(by, kept)) {
             return Self {
                 table: TOTALS,
-                query: Query::of_totals(what.as_str()),
+                query,
                 key: match by {
                     None => "NULL",
                     Some(UsageBy::Idea | UsageBy::Build) => "NULLIF(key, '')",
@@ -102,6 +100,17 @@ impl Source {
         };
         Self { table, query, key }
     }
+}
+
+/// Returns the query that selects the totals which a query of kept sums comes to, where there are such: of everything, or of one
+/// idea or build.
+fn totals(by: Option<UsageBy>, kept: &Query) -> Option<Query> {
+    if kept.is_of_all() {
+        // Whatever they are told apart by, all of them are the whole.
+        return Some(Query::of_totals(by.unwrap_or(UsageBy::Model).as_str()));
+    }
+    let (what, total) = kept.of_one_total()?;
+    by.is_none_or(|by| by == what).then_some(total)
 }
 
 fn sums(dialect: Dialect, by: Option<UsageBy>, query: &Query) -> Result<Statement, ReadError> {

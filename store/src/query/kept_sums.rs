@@ -1,5 +1,7 @@
 //! Asks of the sums that are kept what a query asks of model calls.
 
+use ropewalk_schemas::model_call::UsageBy;
+
 use super::{Condition, Query};
 use crate::value::Value;
 
@@ -31,6 +33,22 @@ impl Query {
             conditions: vec![("what".to_owned(), Condition::Equal(what.into()))],
             ..Self::default()
         }
+    }
+
+    /// Returns the query that selects the one total of all calls for the idea or build that this query of kept sums selects, and
+    /// which of both it is; none where it selects anything else.
+    pub(crate) fn of_one_total(&self) -> Option<(UsageBy, Self)> {
+        let [(column, condition @ Condition::Equal(_))] = self.conditions.as_slice() else {
+            return None;
+        };
+        let what = match column.as_str() {
+            "idea" => UsageBy::Idea,
+            "build" => UsageBy::Build,
+            _ => return None,
+        };
+        let mut total = Self::of_totals(what.as_str());
+        total.conditions.push(("key".to_owned(), condition.clone()));
+        Some((what, total))
     }
 
     /// Returns how many sums are wanted at most, if not all.
