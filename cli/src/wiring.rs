@@ -42,6 +42,7 @@ pub use desk::Desk;
 pub(crate) use desk::{awake, location};
 pub(crate) use halt::told as halt_told;
 pub use host::Host;
+pub(crate) use models::require_models;
 pub use models::{ModelCheck, check_models};
 pub(crate) use notices::telegram;
 pub use reach::Reach;

@@ -49,6 +49,23 @@ pub(crate) fn models(
     })
 }
 
+/// Refuses models that cannot be asked, such as one whose key is missing; nothing is opened or written.
+pub(crate) fn require_models(
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+) -> Result<(), CliError> {
+    if project.config().models.replay.is_some() {
+        return Ok(());
+    }
+    let mut built = BTreeMap::new();
+    let made = of_roles(project, |choice| {
+        let from = (project, &Tape::Off);
+        entry(choice, &mut built, from, environment, clock)
+    });
+    made.map(drop)
+}
+
 /// What runs beside the models.
 enum Tape {
     /// Nothing.

@@ -204,3 +204,16 @@ fn who_has_nothing_to_add_ends_the_conversation_at_once() {
     );
     assert!(said.contains(&next), "{said}");
 }
+
+#[test]
+fn a_text_that_no_model_can_be_asked_about_leaves_no_idea_behind() {
+    let world = World::scripted();
+    for _ in 0..2 {
+        let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
+        command.args(["--set", "models.spec=openai/gpt-5"]);
+        command.write_stdin(TEXT);
+        let said = one_line(command, 4);
+        assert!(said.contains("`OPENAI_API_KEY`"), "{said}");
+    }
+    assert_eq!(ideas(&world), 0);
+}

@@ -28,6 +28,9 @@ pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<
     };
     let desk = app.desk().await?;
     wiring::require_commit(&desk.project, &app.environment).await?;
+    if !wiring::awake(desk.project.state())? {
+        wiring::require_models(&desk.project, &app.environment, &desk.clock)?;
+    }
     let opening = Opening {
         user: desk.person()?.name.clone(),
         title: None,
