@@ -102,11 +102,59 @@ pub struct Injection {
     pub task: TaskId,
     /// Whether it was left out on purpose, to measure its effect.
     pub held_out: bool,
-    /// Whether it kept the task from a failure (true), or its mistake was made all the same; none where nothing is proved.
+    /// Whether the task passed with it, where one had failed without (true), or its mistake was made all the same; none where nothing is proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helped: Option<bool>,
     /// When.
     pub at: DateTime<Utc>,
+}
+
+/// What a use of an item came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InjectionOutcome {
+    /// Its task passed, where one of its kind had failed without it.
+    Helped,
+    /// Its mistake was made all the same.
+    InVain,
+    /// It was left out on purpose.
+    HeldOut,
+    /// Nothing is proved.
+    ShowsNothing,
+    /// Its task has not ended.
+    Open,
+}
+
+impl InjectionOutcome {
+    /// Every outcome, the most telling first.
+    pub const ALL: [Self; 5] = [
+        Self::Helped,
+        Self::InVain,
+        Self::HeldOut,
+        Self::ShowsNothing,
+        Self::Open,
+    ];
+
+    /// Judges a use.
+    pub const fn of(usage: &Injection) -> Self {
+        match (usage.held_out, usage.helped, &usage.build) {
+            (true, ..) => Self::HeldOut,
+            (_, Some(true), _) => Self::Helped,
+            (_, Some(false), _) => Self::InVain,
+            (_, None, Some(_)) => Self::ShowsNothing,
+            (_, None, None) => Self::Open,
+        }
+    }
+
+    /// Says it to people.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Helped => "passed with it, where one had failed without",
+            Self::InVain => "its mistake was made all the same",
+            Self::HeldOut => "left out to measure",
+            Self::ShowsNothing => "shows nothing",
+            Self::Open => "not settled",
+        }
+    }
 }
 
 impl KnowledgeItem {

@@ -54,7 +54,7 @@ pub(super) fn weigh(
                     .map(|row| row.evidence.join(", "))
                     .unwrap_or_default();
                 notes.push(format!(
-                    "gotcha `{item}` (from {source}) kept {tasks} from failing"
+                    "{tasks} passed with gotcha `{item}` (from {source}), where one had failed without it"
                 ));
                 format!(
                     "{tasks} carried it and passed at the first try, where one had failed without it"

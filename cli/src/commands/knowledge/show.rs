@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
 use ropewalk_schemas::amount::counted;
-use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::knowledge::{InjectionOutcome, KnowledgeItem};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -90,13 +90,7 @@ fn human(shown: &KnowledgeView) -> String {
         .ok();
     }
     for usage in &shown.uses {
-        let effect = match (usage.held_out, usage.helped, usage.build) {
-            (true, ..) => "left out to measure",
-            (_, Some(true), _) => "kept it from a failure",
-            (_, Some(false), _) => "its mistake was made all the same",
-            (_, None, Some(_)) => "shows nothing",
-            (_, None, None) => "not settled",
-        };
+        let effect = InjectionOutcome::of(usage).told();
         writeln!(
             text,
             "used in     task {} of specification {}: {effect}",

@@ -1,6 +1,6 @@
 //! Draws what came of each use of a lesson, as a row of squares that is made here.
 
-use ropewalk_schemas::knowledge::Injection;
+use ropewalk_schemas::knowledge::{Injection, InjectionOutcome};
 
 /// The side of a square, and from one to the next.
 const SIDE: usize = 12;
@@ -8,60 +8,20 @@ const STEP: usize = 15;
 /// The most squares: the newest uses.
 const MOST: usize = 40;
 
-/// What a use came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Helped,
-    InVain,
-    HeldOut,
-    ShowsNothing,
-    Open,
-}
-
-impl Outcome {
-    const ALL: [Self; 5] = [
-        Self::Helped,
-        Self::InVain,
-        Self::HeldOut,
-        Self::ShowsNothing,
-        Self::Open,
-    ];
-
-    const fn of(usage: &Injection) -> Self {
-        match (usage.held_out, usage.helped, &usage.build) {
-            (true, ..) => Self::HeldOut,
-            (_, Some(true), _) => Self::Helped,
-            (_, Some(false), _) => Self::InVain,
-            (_, None, Some(_)) => Self::ShowsNothing,
-            (_, None, None) => Self::Open,
-        }
-    }
-
-    const fn told(self) -> &'static str {
-        match self {
-            Self::Helped => "kept it from a failure",
-            Self::InVain => "its mistake was made all the same",
-            Self::HeldOut => "left out to measure",
-            Self::ShowsNothing => "shows nothing",
-            Self::Open => "not settled",
-        }
-    }
-
-    /// Returns the class of its colour.
-    const fn tone(self) -> &'static str {
-        match self {
-            Self::Helped => "good",
-            Self::InVain => "bad",
-            Self::HeldOut => "busy",
-            Self::Open => "waits",
-            Self::ShowsNothing => "calm",
-        }
+/// Returns the class of the colour of an outcome.
+const fn tone(outcome: InjectionOutcome) -> &'static str {
+    match outcome {
+        InjectionOutcome::Helped => "good",
+        InjectionOutcome::InVain => "bad",
+        InjectionOutcome::HeldOut => "busy",
+        InjectionOutcome::Open => "waits",
+        InjectionOutcome::ShowsNothing => "calm",
     }
 }
 
 /// Says what a use came to.
 pub(super) fn told(usage: &Injection) -> &'static str {
-    Outcome::of(usage).told()
+    InjectionOutcome::of(usage).told()
 }
 
 /// A use, drawn.
@@ -90,11 +50,13 @@ impl Effect {
         }
         let squares = newest.iter().enumerate().map(|(number, usage)| Square {
             x: number * STEP,
-            tone: Outcome::of(usage).tone(),
+            tone: tone(InjectionOutcome::of(usage)),
             told: format!("{}: {}", usage.task, told(usage)),
         });
-        let counts = Outcome::ALL.into_iter().filter_map(|outcome| {
-            let many = newest.iter().filter(|one| Outcome::of(one) == outcome);
+        let counts = InjectionOutcome::ALL.into_iter().filter_map(|outcome| {
+            let many = newest
+                .iter()
+                .filter(|one| InjectionOutcome::of(one) == outcome);
             let many = many.count();
             (many > 0).then(|| format!("{many} {}", outcome.told()))
         });
@@ -110,7 +72,7 @@ impl Effect {
                 "{last}{} use{}: {}",
                 uses.len(),
                 if uses.len() == 1 { "" } else { "s" },
-                counts.collect::<Vec<_>>().join(", ")
+                counts.collect::<Vec<_>>().join("; ")
             ),
         })
     }
@@ -146,8 +108,8 @@ mod tests {
         assert_eq!(tones, ["good", "bad", "busy", "calm", "waits", "good"]);
         assert_eq!(
             drawn.told,
-            "6 uses: 2 kept it from a failure, 1 its mistake was made all the same, 1 left out to measure, \
-             1 shows nothing, 1 not settled"
+            "6 uses: 2 passed with it, where one had failed without; 1 its mistake was made all the same; \
+             1 left out to measure; 1 shows nothing; 1 not settled"
         );
         assert!(Effect::of(&[]).is_none());
         let many = vec![usage(false, None, true); MOST + 2];

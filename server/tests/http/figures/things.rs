@@ -179,7 +179,7 @@ fn of_task(task: &Task, attempts: &[Attempt], evidence: &[Evidence]) -> Vec<Stri
 fn of_lesson(item: &KnowledgeItem, uses: &[Injection]) -> Vec<String> {
     let came = |helped| uses.iter().filter(|one| one.helped == Some(helped)).count();
     let drawn = format!(
-        "{} uses: {} kept it from a failure, {} its mistake was made all the same",
+        "{} uses: {} passed with it, where one had failed without; {} its mistake was made all the same",
         uses.len(),
         came(true),
         came(false)
