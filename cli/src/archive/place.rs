@@ -64,10 +64,11 @@ impl Place {
         if found != Occupancy::Project {
             project.locations.repository.clone_from(&directory);
         }
-        if found == Occupancy::Project {
+        if found == Occupancy::Project
+            && let Some(here) = in_use(app, &directory)?
+        {
             // Under another name its own state would be nobody's.
-            let next = "import it into another folder, such as a clone of the repository";
-            demand_vacant(&configured(app, &directory)?, next)?;
+            demand_vacant(&here, "import it into a folder that is not there yet")?;
         }
         let next = "choose another name with `--name`, or another `project.state`";
         demand_vacant(&project, next)?;
@@ -122,6 +123,18 @@ impl Place {
             "import it into a clone, and change that there",
         ))
     }
+}
+
+/// Returns the project that is configured in `directory`, unless nobody ever trusted what it loosens there: a clone brings the
+/// configuration of another folder along, whose state is not its own.
+fn in_use(app: &App, directory: &Path) -> Result<Option<Project>, CliError> {
+    let loaded = Config::load_whoever_wrote_it(directory, &app.environment, &[])?;
+    if let Some(request) = &loaded.trust
+        && request.last_word(&app.environment)?.is_none()
+    {
+        return Ok(None);
+    }
+    Project::of(loaded, &app.environment).map(Some)
 }
 
 /// Refuses a project that has its state already, with what to do instead.
