@@ -175,7 +175,9 @@ mod tests {
         let rows = [
             (all(), TOTALS),
             (all().equal("idea", "walks").equal("build", "b"), KEPT),
-            (all().equal("idea", None::<&str>), KEPT),
+            (all().equal("idea", "walks"), TOTALS),
+            (all().equal("idea", None::<&str>), TOTALS),
+            (all().equal("build", "b"), TOTALS),
             (all().at_least("at", midnight), KEPT),
             (all().at_most("at", midnight - before), KEPT),
             (all().at_least("at", midnight + before), CALLS),
@@ -192,6 +194,18 @@ mod tests {
             let statement = sums(Dialect::Sqlite, None, &query).unwrap();
             let from = format!(" FROM \"{}\"", table.name);
             assert!(statement.sql().contains(&from), "{query:?}");
+        }
+        // A total is of all models and days together.
+        for (by, table) in [
+            (UsageBy::Idea, TOTALS),
+            (UsageBy::Build, KEPT),
+            (UsageBy::Model, KEPT),
+            (UsageBy::Day, KEPT),
+        ] {
+            let of_idea = all().equal("idea", "walks");
+            let statement = sums(Dialect::Sqlite, Some(by), &of_idea).unwrap();
+            let from = format!(" FROM \"{}\"", table.name);
+            assert!(statement.sql().contains(&from), "{by:?}");
         }
     }
 }
