@@ -1,13 +1,13 @@
 //! Checks a build as a whole before it is called a success: cold, on its final head.
 
+use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::fulfilment::Fulfilment;
-use ropewalk_schemas::specification::Revision;
-use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{BuildId, RequirementId};
-use ropewalk_store::{ChangeSet, Query, Versioned, revision_key};
+use ropewalk_schemas::task::TaskState;
+use ropewalk_store::ChangeSet;
 use tracing::info;
 
 use super::settle;
@@ -52,23 +52,6 @@ pub(crate) async fn verify(
     tasks_file::write(shared, &context, id).await
 }
 
-/// Judges the requirements of a build, those of its specification that no task is for among them, by all that its gates saw.
-async fn fulfilments(
-    context: &Context,
-    build: &Build,
-    tasks: &[Task],
-) -> Result<Vec<(RequirementId, Fulfilment)>, BuilderError> {
-    let of_build = Query::new().equal("build", build.id.to_string());
-    let evidence = context.store.list::<Evidence>(of_build).await?;
-    let evidence: Vec<Evidence> = evidence.into_iter().map(Versioned::into_inner).collect();
-    let key = revision_key(build.spec, build.revision);
-    let revision = context.store.get::<Revision>(&key).await?;
-    let specified = revision
-        .iter()
-        .flat_map(|it| it.document.all_requirements());
-    Ok(Fulfilment::of_all(specified, tasks, &evidence))
-}
-
 /// Ends the build by what was seen.
 async fn conclude(
     shared: &SharedState,
@@ -88,7 +71,7 @@ async fn conclude(
     let mut changes = ChangeSet::new();
     let build = match evidence.verdict {
         Verdict::Passed => {
-            let fulfilments = fulfilments(context, before, &tasks).await?;
+            let fulfilments = Trace::load(&context.store, before).await?.fulfilments();
             let counts = count(&tasks);
             let skipped = named(&tasks, TaskState::Skipped)
                 .map(|names| format!("{} skipped: {names}", counts.skipped));
