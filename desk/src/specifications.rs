@@ -308,7 +308,7 @@ pub async fn reject_shown(
     loop {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
-        let rejected = found.state.to(found.put_away());
+        let rejected = found.state.to(found.state_once_rejected());
         let state = rejected.map_err(|_| RequestError::State {
             spec,
             state: found.state,

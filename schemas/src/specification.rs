@@ -87,8 +87,9 @@ impl Specification {
         approval.filter(|approval| approval.revision == self.revision)
     }
 
-    /// Returns the state in which it is put away: only the wish for another revision, where the newest is approved.
-    pub fn put_away(&self) -> SpecState {
+    /// Returns the state in which a rejection leaves it: where the newest revision is approved, it is only the wish for another that
+    /// is rejected.
+    pub fn state_once_rejected(&self) -> SpecState {
         if self.approval_of_newest().is_some() {
             SpecState::Approved
         } else {

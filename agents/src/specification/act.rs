@@ -109,7 +109,7 @@ fn refuse(context: &Context, spec: &Versioned<Specification>, reason: &str) -> C
     changes.update(
         spec,
         &Specification {
-            state: spec.put_away(),
+            state: spec.state_once_rejected(),
             reason: Some(reason.clone()),
             updated_at: context.now(),
             ..spec.record.clone()

@@ -142,7 +142,7 @@ pub async fn abandon(
         let why = reason.as_deref().map(|why| format!(": {why}"));
         for spec in &specs {
             let after = Specification {
-                state: spec.put_away(),
+                state: spec.state_once_rejected(),
                 reason: Some(format!(
                     "the idea was abandoned{}",
                     why.as_deref().unwrap_or_default()

@@ -50,11 +50,16 @@ pub(super) async fn requested(
         about,
         Some(&build.idea),
     );
-    // One that names less is no longer the question.
+    // One that names other files is no longer the question.
     if let Some(asked) = context::open_question(store, Trigger::ChangeRequested, of).await?
         && asked.text != asking.text
     {
-        questions::supersede(&mut changes, context, &asked, "the task asks for more");
+        questions::supersede(
+            &mut changes,
+            context,
+            &asked,
+            "what the task asks for has changed",
+        );
     }
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)
