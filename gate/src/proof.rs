@@ -16,6 +16,7 @@ const DID_NOT_RUN: &[&str] = &[
     "missing script:",
     "no test target named",
     "could not find `Cargo.toml`",
+    "error: manifest path `",
     "ImportError",
     "unittest.loader._FailedTest",
     "collected 0 items",
@@ -143,6 +144,11 @@ mod tests {
             (
                 1,
                 "ImportError: Failed to import test module: test_a\n\nRan 1 test in 0.000s\n\nFAILED (errors=1)",
+                Proof::CouldNotRun,
+            ),
+            (
+                101,
+                "error: manifest path `habits/Cargo.toml` does not exist",
                 Proof::CouldNotRun,
             ),
             (
