@@ -10,7 +10,7 @@ use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
-use ropewalk_schemas::clip;
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::question::{
     About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
 };
@@ -31,7 +31,7 @@ use super::scheduler::adopt::adopted;
 /// So much of a difference goes into a question.
 const DIFFERENCE_BYTES: usize = 8 * 1024;
 /// So much of an error goes into a question; the whole lies in the evidence.
-const ERROR_LETTERS: usize = 1_500;
+const ERROR_BYTES: usize = 1_500;
 
 /// A task that has used up its tries.
 pub(crate) struct FailedTask<'a> {
@@ -63,7 +63,7 @@ pub(crate) async fn task_failed(
         ("attempts", tried.len().to_string()),
         (
             "error_message",
-            clip::end(error.trim(), ERROR_LETTERS).into_owned(),
+            clip::ends(error.trim(), ERROR_BYTES, Weight::Tail).into_owned(),
         ),
         ("attempts_list", tried.join("\n")),
         ("standing", standing.told()),
@@ -346,7 +346,10 @@ pub(crate) async fn landing_refused(
     let mut why = format!("{}.", Words::of(refusal));
     if let Some(sides) = refusal.sides() {
         why.push_str("\n\n");
-        why.push_str(&fenced(&clip::end(sides.trim(), ERROR_LETTERS), None));
+        why.push_str(&fenced(
+            &clip::ends(sides.trim(), ERROR_BYTES, Weight::Even),
+            None,
+        ));
     }
     let values = BTreeMap::from([
         ("branch", build.branch.clone()),
