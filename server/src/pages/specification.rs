@@ -56,7 +56,7 @@ impl SpecificationPage {
 
     /// Returns whether another revision can be asked for.
     fn can_revise(&self) -> bool {
-        self.state() == SpecState::Generated
+        self.view.content.is_some() && self.state() != SpecState::Draft
     }
 
     /// Lists the files that the plan names, by what is to become of them, where there are any.

@@ -89,6 +89,37 @@ async fn a_yes_to_an_old_revision_leads_to_all_that_changed_since() {
     house.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn more_is_asked_for_where_the_specification_stands_that_was_approved() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    revise(&house, spec, &[document("Walk.")], &json!([]), &Value::Null).await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/specifications/{spec}");
+    let hash = ContentHash::of(b"Walk.").to_string();
+    let form = format!("action=\"{path}/revise\"");
+    let (approve, revise) = (format!("{path}/approve"), format!("{path}/revise"));
+    let fields = [("hash", hash.as_str()), ("text", "Count strides as well.")];
+    let taken = browser.send(&approve, &fields[..1], Some(&proof)).await;
+    assert_eq!(taken.status, 303, "{}", taken.text);
+    let page = browser.read(&path).await.text;
+    assert!(
+        page.contains(&form) && page.contains("Ask for more"),
+        "{page}"
+    );
+    let taken = browser.send(&revise, &fields, Some(&proof)).await;
+    assert_eq!(taken.status, 303, "{}", taken.text);
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(shown["state"], "draft", "{shown}");
+    assert_eq!(shown["approval"]["by"], "ada", "{shown}");
+    assert_eq!(shown["feedback"], json!(["Count strides as well."]));
+    // While that is written, nothing more can be said about the revision before it.
+    let page = browser.read(&path).await.text;
+    assert!(!page.contains(&form), "{page}");
+    house.stop().await;
+}
+
 /// Returns a document in which every field says something, and its only task, which heeds `lesson`.
 fn rich(lesson: &str) -> (Value, Value) {
     let file = |path: &str, purpose: &str| json!([{ "path": path, "purpose": purpose, "owner": "build/runs" }]);
