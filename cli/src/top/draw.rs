@@ -18,6 +18,9 @@ pub(super) struct View {
 }
 
 const PANELS: usize = 4;
+/// On a screen that is narrower the panels stand one below the other: beside each other their rows would lose the ends
+/// that tell them apart.
+const BESIDE: u16 = 140;
 
 impl View {
     /// Goes to the next panel, or to the one before.
@@ -54,11 +57,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, view: &mut View) {
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(halted),
-        Constraint::Percentage(35),
         Constraint::Fill(1),
         Constraint::Length(1),
     ]);
-    let [head, halt, above, below, keys] = areas.areas(frame.area());
+    let [head, halt, middle, keys] = areas.areas(frame.area());
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let title = format!("ropewalk top  {}  {}", picture.project, picture.at);
     frame.render_widget(Line::styled(title, bold), head);
@@ -66,13 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, view: &mut View) {
         let loud = bold.add_modifier(Modifier::REVERSED);
         frame.render_widget(Line::styled(told.as_str(), loud), halt);
     }
-    let halves = Layout::horizontal([Constraint::Percentage(60), Constraint::Fill(1)]);
-    let ([parts, spend], [waits, questions]) = (halves.areas(above), halves.areas(below));
-    for (number, (area, panel)) in [parts, waits, questions, spend]
-        .into_iter()
-        .zip(panels(picture))
-        .enumerate()
-    {
+    for (number, (area, panel)) in places(middle).into_iter().zip(panels(picture)).enumerate() {
         view.lengths[number] = panel.rows.len();
         // What has gone meanwhile is not scrolled to.
         view.offsets[number] = view.offsets[number].min(panel.rows.len().saturating_sub(1));
@@ -84,6 +80,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, view: &mut View) {
         Line::styled(told, Style::new().add_modifier(Modifier::DIM)),
         keys,
     );
+}
+
+/// Returns where the panels stand, in their order.
+fn places(area: Rect) -> [Rect; PANELS] {
+    if area.width < BESIDE {
+        return Layout::vertical([Constraint::Fill(1); PANELS]).areas(area);
+    }
+    let rows = Layout::vertical([Constraint::Percentage(37), Constraint::Fill(1)]);
+    let halves = Layout::horizontal([Constraint::Percentage(60), Constraint::Fill(1)]);
+    let [above, below] = rows.areas(area);
+    let ([parts, spend], [waits, questions]) = (halves.areas(above), halves.areas(below));
+    [parts, waits, questions, spend]
 }
 
 fn panels(picture: &Picture) -> [Panel<'_>; PANELS] {
@@ -253,6 +261,41 @@ mod tests {
         assert_eq!(view.chosen, 0);
         view.open(9);
         assert_eq!(view.chosen, 3);
+    }
+
+    #[test]
+    fn on_a_narrow_screen_the_ends_that_tell_rows_apart_are_shown() {
+        let wait = |task: &str, file: &str| {
+            let waiter = format!("task {task} of a-rather-long-idea");
+            [
+                waiter,
+                format!("file src/reports/{file}"),
+                "10 s".to_owned(),
+            ]
+        };
+        let waits = vec![wait("T-001", "daily.rs"), wait("T-002", "weekly.rs")];
+        let question = |id: &str| {
+            let text = "May `T-003` change `tests/test_of_reports.py`?".to_owned();
+            [id.to_owned(), text, "2 h".to_owned()]
+        };
+        let questions = vec![question("5b20aa31"), question("5b20aa32")];
+        let long = Picture {
+            waits,
+            questions,
+            ..picture()
+        };
+        for width in [80, 100, 120] {
+            let screen = shown(&long, &mut View::default(), (width, 26));
+            for told in [
+                "task T-002 of a-rather-long-idea",
+                "src/reports/weekly.rs",
+                "5b20aa32",
+                "test_of_reports.py`?",
+                "0.12 USD",
+            ] {
+                assert!(screen.contains(told), "{width}: no `{told}`:\n{screen}");
+            }
+        }
     }
 
     #[test]

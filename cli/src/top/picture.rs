@@ -12,6 +12,7 @@ use ropewalk_schemas::model_call::{Spending, UsageBy};
 use ropewalk_store::Query;
 
 use crate::error::CliError;
+use crate::ids::last_digits;
 use crate::wiring::{self, Desk};
 
 /// What there is to see at one moment.
@@ -60,9 +61,8 @@ impl Picture {
         });
         let questions = question::list(store, None, false).await?;
         let questions = questions.iter().map(|question| {
-            let id = question.id.to_string();
-            let short = id.get(..8).unwrap_or(&id).to_owned();
-            [short, plain(&question.text), ago(question.asked_at, now)]
+            let id = last_digits(question.id);
+            [id, plain(&question.text), ago(question.asked_at, now)]
         });
         Ok(Self {
             project: desk.project.locations.name.to_string(),
