@@ -244,6 +244,26 @@ async fn no_frequent_statement_reads_a_whole_table() {
     }
 }
 
+#[tokio::test]
+async fn pages_that_begin_with_the_newest_are_not_sorted_each_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let [store, _] = Box::pin(stores(directory.path())).await;
+    let mut connection = store.database.connect(false).await.unwrap();
+    for (name, column, is_sorted) in [
+        ("ideas", "created_at", false),
+        ("builds", "created_at", false),
+        ("knowledge", "updated_at", false),
+        // Nobody reads these so: that they would be sorted shows that it is seen.
+        ("sessions", "updated_at", true),
+    ] {
+        let table = TABLES.iter().find(|table| table.name == name).unwrap();
+        let newest = Query::new().order_by(column).descending().page(1, 50);
+        let plan = plan(&mut connection, newest.list(table).unwrap()).await;
+        let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));
+        assert_eq!(sorts, is_sorted, "{name}: {plan:#?}");
+    }
+}
+
 /// Returns whether a line of a plan says that a table which grows is read whole.
 fn scans(line: &str) -> bool {
     let lead = ["SCAN ", "Seq Scan on "];
