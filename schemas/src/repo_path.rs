@@ -95,6 +95,13 @@ impl RepoPath {
     pub fn key(&self) -> String {
         composed(&self.0.to_lowercase()).into_owned()
     }
+
+    /// Returns whether this is `folder`, or lies below it, on any disk that it may be checked out on.
+    pub fn is_within(&self, folder: &Self) -> bool {
+        let key = self.key();
+        let below = key.strip_prefix(&folder.key());
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 /// Returns the path of `name` in a directory, as [`RepoPath::directories`] lists them.

@@ -49,7 +49,7 @@ impl RequestFile {
                 "an attempt may ask for {MOST} files, and {granted} were granted; {INSTEAD}"
             )));
         }
-        let gate = &self.workbench.options().gate_files;
+        let options = self.workbench.options();
         for file in files {
             if let Some(real) = self.workbench.files().behind_links(file) {
                 return Err(ToolFailure::refused(format!(
@@ -61,6 +61,13 @@ impl RequestFile {
                     "`{file}` is a test, which this task does not declare; make the code pass it as it is, or {INSTEAD}"
                 )));
             }
+            let plan = options.plan_folder.as_ref();
+            if plan.is_some_and(|folder| file.is_within(folder)) {
+                return Err(ToolFailure::refused(format!(
+                    "`{file}` belongs to the plan itself, which a person approved and the build alone writes; {INSTEAD}"
+                )));
+            }
+            let gate = &options.gate_files;
             if gate.iter().any(|kept| kept.key() == file.key()) {
                 return Err(ToolFailure::refused(format!(
                     "`{file}` belongs to the checks that judge this task; leave it as it is, and {INSTEAD}"
@@ -213,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tests_and_the_gate_are_never_asked_for() {
+    async fn tests_the_gate_and_the_plan_are_never_asked_for() {
         let (bench, tool, holder) = setup(GrantReply::Granted { moved: false });
         for file in [
             "tests/a.rs",
@@ -222,6 +229,9 @@ mod tests {
             "a_test.go",
             "check.sh",
             "../x",
+            "ideas/walks/build/spec.md",
+            "Ideas/Walks/planning/brief.md",
+            "ideas/walks",
         ] {
             let refused = bench.run(&tool, call(&[file])).await;
             assert!(refused.is_error, "{file}");
@@ -230,6 +240,8 @@ mod tests {
         for file in ["src/contest.rs", "src/latest.rs", "attestation/x.rs"] {
             assert!(!is_test(file), "{file}");
         }
+        let others = ["ideas/walks.md", "ideas/walks-2/a.md"];
+        assert!(!bench.run(&tool, call(&others)).await.is_error);
     }
 
     #[tokio::test]

@@ -30,6 +30,8 @@ pub struct WorkbenchOptions {
     pub writable: Vec<RepoPath>,
     /// Files of the gate, which are never granted.
     pub gate_files: Vec<RepoPath>,
+    /// The folder of the plan that is worked off, of which nothing is granted.
+    pub plan_folder: Option<RepoPath>,
     /// Judges what is done here, beside what the work bounds.
     pub policy: Policy,
     /// Runs the commands of `bash`.
@@ -61,6 +63,7 @@ impl WorkbenchOptions {
             root,
             writable: Vec::new(),
             gate_files: Vec::new(),
+            plan_folder: None,
             policy: Policy::default(),
             runner: CommandRunner::new(Environment::default()),
             variables: Vec::new(),
@@ -313,6 +316,7 @@ pub(super) mod tests {
             let workbench = Workbench::open(WorkbenchOptions {
                 writable: writable.iter().map(|path| repo_path(path)).collect(),
                 gate_files: vec![repo_path("check.sh")],
+                plan_folder: Some(repo_path("ideas/walks")),
                 runner: CommandRunner::new(Environment::from_pairs([(
                     "PATH",
                     "/usr/local/bin:/usr/bin:/bin",
