@@ -2,6 +2,7 @@
 
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::specification::SpecState;
 
 use crate::alerts::AcknowledgeError;
 use crate::attachments::AttachError;
@@ -115,12 +116,19 @@ impl Advice for RequestError {
             Self::UnknownIdea(_) => IDEAS.to_owned(),
             Self::UnknownSpecification(_) => SPECIFICATIONS.to_owned(),
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
-            Self::OnItsWay { next, .. }
-            | Self::State {
+            Self::OnItsWay {
+                spec,
+                state: SpecState::Draft,
+                ..
+            } => format!("wait for it, or put it away with `ropewalk spec reject {spec}`"),
+            Self::OnItsWay { spec, .. } => {
+                format!("approve it, or ask for changes with `ropewalk spec revise {spec} WORDS`")
+            }
+            Self::State {
                 next: Some(next), ..
             } => (*next).to_owned(),
             Self::Landed { spec, .. } => format!(
-                "for a change say `ropewalk spec revise {spec}`, for something new `ropewalk idea new`"
+                "for a change say `ropewalk spec revise {spec} WORDS`, for something new `ropewalk idea new`"
             ),
             Self::State { spec, .. } => {
                 format!("`ropewalk spec show {spec}` shows what became of it")
@@ -214,9 +222,9 @@ impl Advice for LandingError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Forbidden(error) => error.next(),
-            Self::Already { .. } => {
-                Some("`ropewalk build land BUILD --push REMOTE` sends it somewhere".to_owned())
-            }
+            Self::Already { build, .. } => Some(format!(
+                "`ropewalk build land {build} --push REMOTE` sends it somewhere"
+            )),
             Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
             Self::Moved { .. } => Some("look at what landing comes to now".to_owned()),
             Self::Commit(error) => error.next(),

@@ -241,7 +241,7 @@ pub async fn next_step(store: &Store, slug: &Slug) -> Result<String, ReadError> 
     let specs = store.list::<Specification>(of_idea().order_by("created_at"));
     let newest = specs.await?.pop();
     let show = |spec| format!("`ropewalk spec show {spec}`");
-    let change = |spec| format!("for a change say `ropewalk spec revise {spec}`");
+    let change = |spec| format!("for a change say `ropewalk spec revise {spec} WORDS`");
     Ok(match (newest.map(|spec| (spec.id, spec.state)), landed) {
         (Some((spec, SpecState::Draft)), _) => {
             format!("{} shows its specification once it is written", show(spec))

@@ -57,8 +57,6 @@ pub enum RequestError {
         spec: SpecId,
         /// How far that has come.
         state: SpecState,
-        /// What can be done.
-        next: &'static str,
     },
     /// Everything of the idea is in the branch that people use.
     #[error("the idea `{idea}` has landed")]
@@ -140,15 +138,14 @@ pub async fn add_request(
         .store
         .list::<Specification>(Query::new().equal("idea", idea.as_str()))
         .await?;
-    if let Some((spec, next)) = earlier
-        .iter()
-        .find_map(|spec| on_its_way(spec.state).map(|next| (spec, next)))
-    {
+    let is_on_its_way = |spec: &&Versioned<Specification>| {
+        matches!(spec.state, SpecState::Draft | SpecState::Generated)
+    };
+    if let Some(spec) = earlier.iter().find(is_on_its_way) {
         return Err(RequestError::OnItsWay {
             idea: idea.clone(),
             spec: spec.id,
             state: spec.state,
-            next,
         });
     }
     let builds = context
@@ -197,14 +194,6 @@ pub async fn add_request(
             ),
     );
     Ok(spec.id)
-}
-
-fn on_its_way(state: SpecState) -> Option<&'static str> {
-    match state {
-        SpecState::Draft => Some("wait for it, or put it away with `ropewalk spec reject`"),
-        SpecState::Generated => Some("approve it, or ask for changes with `ropewalk spec revise`"),
-        SpecState::Approved | SpecState::Rejected => None,
-    }
 }
 
 /// Asks for changes to the newest revision; what was asked about that revision no longer matters.

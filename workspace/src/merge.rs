@@ -62,8 +62,9 @@ impl Advice for PushError {
             Self::NotLocal { remote, branch, .. } => {
                 Some(format!("run `git push {remote} {branch}`"))
             }
+            Self::Unknown(_) => Some("`git remote` lists those that it has".to_owned()),
             Self::Git(error) => error.next(),
-            Self::Unknown(_) | Self::Refused { .. } => None,
+            Self::Refused { .. } => None,
         }
     }
 }
@@ -224,6 +225,14 @@ impl LocalClone {
         Ok(values
             .map(std::borrow::Cow::into_owned)
             .find(|filter| filters.contains(filter)))
+    }
+
+    /// Refuses what names no repository, before anything is done that is to be sent there as `branch`.
+    pub async fn names_a_place(&self, remote: &str, branch: &str) -> Result<(), PushError> {
+        match self.place_of(remote, branch).await {
+            Ok(_) | Err(PushError::NotLocal { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends `commit` as `branch` to a repository on this machine: a remote of the user's repository, or a directory.

@@ -4,6 +4,7 @@
 //! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
 
 mod error;
+mod order;
 mod shaping;
 
 use ropewalk_coordination::ownership;
@@ -142,6 +143,11 @@ impl Lander {
             shape: self.shape.with(request.shape),
             ..request.clone()
         };
+        if let Some(remote) = &request.push {
+            let into = request.into.as_ref().unwrap_or(&known.target);
+            let named = self.gate.clone.names_a_place(remote, into).await;
+            named.map_err(LandError::NoPlace)?;
+        }
         let landed = match (&known.merged, &request.push) {
             (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
             (Some(commit), None) => {
@@ -330,7 +336,7 @@ async fn approach(
     clone.fetch().await?;
     let tip = clone.user_branch(&into).await?;
     let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
-    if let Some(first) = forerunner(clone, context, build, &tip).await? {
+    if let Some(first) = order::forerunner(clone, context, build, &tip).await? {
         return Err(LandError::Follows {
             branch: build.branch.clone(),
             build: first.id,
@@ -360,33 +366,6 @@ async fn approach(
         way,
         unseen,
     })
-}
-
-/// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
-/// neither landed nor in the branch by other ways.
-async fn forerunner(
-    clone: &LocalClone,
-    context: &Context,
-    build: &Build,
-    tip: &CommitId,
-) -> Result<Option<Versioned<Build>>, LandError> {
-    for followed in &build.follows {
-        let Some(mut other) = context::build(&context.store, followed.build).await? else {
-            continue;
-        };
-        if other.merged.is_some() || clone.is_ancestor(&followed.commit, tip).await? {
-            continue;
-        }
-        while let Some(later) = other.continued_by
-            && let Some(later) = context::build(&context.store, later).await?
-        {
-            other = later;
-        }
-        if other.merged.is_none() {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
 }
 
 /// A build's head and the branch that it goes into.

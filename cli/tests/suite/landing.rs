@@ -98,7 +98,7 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     assert!(said.contains(&landed), "{said}");
     let spec = text(&shown["spec"]);
     let said = world.refused("spec generate walks", 1);
-    let next = format!("`walks` has landed; for a change say `ropewalk spec revise {spec}`");
+    let next = format!("`walks` has landed; for a change say `ropewalk spec revise {spec} WORDS`");
     assert!(said.contains(&next), "{said}");
     assert_eq!(
         open_questions(&world),
@@ -156,7 +156,15 @@ fn who_runs_hears_of_a_landing_that_could_not_be_sent_on() {
     drop(std::fs::remove_file(&socket));
     let socket = UnixDatagram::bind(socket).unwrap();
     socket.set_read_timeout(Some(HEARD)).unwrap();
+    // What is no place at all is refused before anything moves.
     let said = world.refused(&format!("build land {build} --push nowhere"), 1);
+    assert!(said.contains("it is not landed"), "{said}");
+    assert_eq!(events(&world, "build.merged").len(), 0);
+    let no_repository = world.home();
+    let said = world.refused(
+        &format!("build land {build} --push {}", no_repository.display()),
+        1,
+    );
     assert!(said.contains("not pushed"), "{said}");
     assert_eq!(events(&world, "build.merged").len(), 1);
     assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 1);

@@ -124,6 +124,7 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     let at = build.head.as_ref();
     let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));
     let (branch, target) = (&build.branch, &build.target);
+    let others = not_landed(store, build).await?;
     let of = |state| tasks.iter().filter(move |task| task.state == state);
     let [complete, failed, skipped] =
         [TaskState::Complete, TaskState::Failed, TaskState::Skipped].map(|state| of(state).count());
@@ -135,9 +136,26 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
         lines.push(format!("• and {} more", complete - NAMED));
     }
     Ok(format!(
-        "`{branch}`{at} goes into `{target}`; a gate sees what that comes to first.\n\n\
+        "`{branch}`{at} goes into `{target}`; where no gate has seen what that comes to, one sees it first.{others}\n\n\
          **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}\n\n{}",
         lines.join("\n")
+    ))
+}
+
+/// Says whose work comes along that has not landed by itself; nothing where there is none.
+async fn not_landed(store: &Store, build: &Build) -> Result<String, ReadError> {
+    let mut branches = Vec::new();
+    for followed in &build.follows {
+        let other = store.get::<Build>(&followed.build.to_string()).await?;
+        let other = other.filter(|other| other.merged.is_none());
+        branches.extend(other.map(|other| format!("`{}`", other.branch)));
+    }
+    if branches.is_empty() {
+        return Ok(String::new());
+    }
+    let branches = branches.join(" and ");
+    Ok(format!(
+        " It builds on {branches}: what it holds of that comes along."
     ))
 }
 

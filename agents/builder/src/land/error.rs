@@ -83,6 +83,9 @@ pub enum LandError {
     /// The branch could not be moved.
     #[error(transparent)]
     Publish(#[from] PublishError),
+    /// What it is to be sent to is no repository; nothing has moved.
+    #[error("it is not landed, since it cannot be sent on: {0}")]
+    NoPlace(#[source] PushError),
     /// It is landed, but the remote did not get it.
     #[error("landed in `{into}`, but not pushed: {source}")]
     NotPushed {
@@ -127,7 +130,7 @@ impl Advice for LandError {
             Self::Gate { into, .. } => format!("build on what `{into}` holds now"),
             Self::Moving(_) => "land again when it rests".to_owned(),
             Self::Publish(error) => return error.next(),
-            Self::NotPushed { source, .. } => return source.next(),
+            Self::NoPlace(source) | Self::NotPushed { source, .. } => return source.next(),
             Self::Git(error) => return error.next(),
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),

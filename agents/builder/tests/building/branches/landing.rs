@@ -3,7 +3,9 @@
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, Way};
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
-use ropewalk_schemas::{BuildId, CommitId, SpecId};
+use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath, SpecId};
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, writes};
@@ -71,6 +73,54 @@ async fn a_follower_is_landed_after_the_build_that_it_builds_on() {
     lander.land(&open.context, &by_ada(first.id)).await.unwrap();
     let second = lander.land(&open.context, &by_ada(second.id)).await;
     assert_eq!(second.unwrap().way, Way::Merge);
+    assert_eq!(open.git(&["show", "main:b.txt"]), "good");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first() {
+    let house = House::new(&three_files());
+    let open = house.open().await;
+    let (first, second) = follower(&open).await;
+    let (_, third) = built(&open, create("T-3", "c.txt")).await;
+    let lander = house.lander().await;
+    let is_refused = async |build: BuildId, named: BuildId| {
+        let refused = lander.land(&open.context, &by_ada(build)).await;
+        match refused {
+            Err(LandError::Follows { build, .. }) => assert_eq!(build, named),
+            other => panic!("its forerunner is not landed: {other:?}"),
+        }
+    };
+    // The first build waits for a file of a third one, which builds on nobody.
+    let asked = |owner| ChangeRequest {
+        file: RepoPath::parse("b.txt").unwrap(),
+        owner,
+        state: ChangeRequestState::Requested,
+        reason: None,
+        requested_at: first.created_at,
+        decided_at: None,
+        commit: None,
+    };
+    let store = &open.services.store;
+    let of_first = Query::new().equal("build", first.id);
+    let task = store.list::<Task>(of_first).await.unwrap().remove(0);
+    let mut waiting = task.record.clone();
+    waiting.change_requests = vec![asked(third.id)];
+    let mut changes = ChangeSet::new();
+    changes.update(&task, &waiting);
+    store.commit(changes).await.unwrap();
+    is_refused(second.id, first.id).await;
+    // The third one builds on the second: now each waits for the next.
+    let followed = Predecessor {
+        build: second.id,
+        commit: second.head.clone().unwrap(),
+    };
+    open.change_build(third.id, |build| build.follows = vec![followed.clone()])
+        .await;
+    lander
+        .land(&open.context, &by_ada(second.id))
+        .await
+        .unwrap();
     assert_eq!(open.git(&["show", "main:b.txt"]), "good");
     open.close().await;
 }

@@ -1,0 +1,67 @@
+//! Decides which build has to be landed first.
+
+use std::collections::BTreeSet;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::task::ChangeRequestState;
+use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_store::{ReadError, Versioned};
+use ropewalk_workspace::LocalClone;
+
+use super::LandError;
+use crate::context::{self, Plan};
+
+/// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
+/// neither landed nor in the branch by other ways. None of two that each wait for the other is first: whichever a person
+/// lands brings what it joined of the other one.
+pub(super) async fn forerunner(
+    clone: &LocalClone,
+    context: &Context,
+    build: &Build,
+    tip: &CommitId,
+) -> Result<Option<Versioned<Build>>, LandError> {
+    for followed in &build.follows {
+        let Some(mut other) = context::build(&context.store, followed.build).await? else {
+            continue;
+        };
+        if other.merged.is_some() || clone.is_ancestor(&followed.commit, tip).await? {
+            continue;
+        }
+        while let Some(later) = other.continued_by
+            && let Some(later) = context::build(&context.store, later).await?
+        {
+            other = later;
+        }
+        if other.merged.is_none() && !waits_for(context, other.id, build.id).await? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether `waiter` goes on only once `build` has landed: since it builds on it, or one of its tasks waits for a
+/// file of it, or for such a build.
+async fn waits_for(context: &Context, waiter: BuildId, build: BuildId) -> Result<bool, ReadError> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![waiter]);
+    while let Some(next) = open.pop() {
+        if next == build {
+            return Ok(true);
+        }
+        if !seen.insert(next) {
+            continue;
+        }
+        let Some(plan) = Plan::load(&context.store, next).await? else {
+            continue;
+        };
+        if plan.build.merged.is_some() {
+            continue;
+        }
+        open.extend(plan.build.follows.iter().map(|followed| followed.build));
+        open.extend(plan.build.continued_by);
+        let requests = plan.tasks.iter().flat_map(|task| &task.change_requests);
+        let unanswered = requests.filter(|request| request.state == ChangeRequestState::Requested);
+        open.extend(unanswered.map(|request| request.owner));
+    }
+    Ok(false)
+}
