@@ -21,7 +21,7 @@ pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<EarlierWo
         .rev()
         .filter(|one| one.round < attempt.round);
     for earlier in before {
-        let Some((candidate, summary)) = latest(earlier) else {
+        let Some((candidate, summary)) = left(work, earlier).await? else {
             continue;
         };
         let clone = &work.shared.clone;
@@ -72,7 +72,19 @@ async fn attempts(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderErr
     Ok(work.context.store.list::<Attempt>(query).await?)
 }
 
-/// Returns the last work of an attempt with what its agent said of it.
+/// Returns the last work of an attempt, also where nobody handed it in, since it was ended from outside.
+async fn left(
+    work: &Work<'_>,
+    attempt: &Versioned<Attempt>,
+) -> Result<Option<(CommitId, Option<String>)>, BuilderError> {
+    let (None, Some(reference)) = (latest(attempt), &attempt.preserve_ref) else {
+        return Ok(latest(attempt));
+    };
+    let kept = work.shared.clone.resolve(reference).await?;
+    Ok(kept.map(|commit| (commit, attempt.summary.clone())))
+}
+
+/// Returns the last work that an attempt handed in, with what its agent said of it.
 fn latest(attempt: &Versioned<Attempt>) -> Option<(CommitId, Option<String>)> {
     let refused = attempt.tries.last();
     let candidate = attempt

@@ -224,6 +224,34 @@ async fn a_person_is_asked_at_twenty_minutes_and_may_leave_it_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_tries_again_is_shown_the_work_of_an_attempt_that_was_ended() {
+    let mut case = Case::begin(120).await;
+    case.pass_until(22).await;
+    case.open.answer("T-005", "retry").await;
+    let again = |_: &Build, tasks: &[Task]| task(tasks, "T-005").attempts == 2;
+    case.open.until(case.spec, again).await;
+    let deadline = std::time::Instant::now() + Duration::from_mins(1);
+    while case.house.prompts("T-005").len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "nobody was asked");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let prompts = case.house.prompts("T-005");
+    assert!(
+        !prompts[0].contains("What Was Tried Before"),
+        "{}",
+        prompts[0]
+    );
+    let told = &prompts[1];
+    assert!(told.contains("## What Was Tried Before"), "{told}");
+    assert!(
+        told.contains("T-005.txt") && told.contains("+good"),
+        "{told}"
+    );
+    // It would wait on.
+    case.open.crash().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_thirty_minutes_it_is_ended_a_person_is_asked_and_the_next_task_starts() {
     let mut case = Case::begin(120).await;
     case.pass_until(29).await;
