@@ -11,7 +11,6 @@ use ropewalk_schemas::payload::{
     AlertCleared, BuildCompleted, BuildRequest, ChangeRequested, ComponentDown, ConflictDetected,
     DecisionMade, DecisionRequested, StuckTask, Verdict,
 };
-use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{ChoiceId, Payload, Priority, Subject};
@@ -443,26 +442,31 @@ async fn a_build_that_failed_is_brought_before_a_person() {
 }
 
 #[tokio::test]
-async fn a_build_that_succeeded_or_that_a_person_stopped_is_left_in_peace() {
+async fn a_build_that_did_not_give_up_by_itself_is_left_in_peace() {
     let house = House::open().await;
-    house
-        .put(&Build {
-            state: BuildState::Succeeded,
-            ..build(1)
-        })
-        .await;
-    assert_eq!(house.give(&pm(), ended(BuildState::Succeeded)).await, []);
+    for (state, stop) in [
+        (BuildState::Succeeded, None),
+        (BuildState::Stopped, Some(StopCause::Amended)),
+        (BuildState::Stopped, Some(StopCause::Abandoned)),
+    ] {
+        let before = build(1);
+        house
+            .put(&Build {
+                state,
+                stop,
+                ..before
+            })
+            .await;
+        assert_eq!(house.give(&pm(), ended(state)).await, [], "{stop:?}");
+    }
     let stop = Payload::BuildStop(BuildRequest {
         build_id: build_id(1),
         requested_by: "ada".to_owned(),
         reason: None,
     });
     let mut changes = ChangeSet::new();
-    changes.emit(
-        house
-            .context("cli")
-            .event(Subject::build(build_id(1)), stop),
-    );
+    let context = house.context("cli");
+    changes.emit(context.event(Subject::build(build_id(1)), stop));
     house.commit(changes).await;
     house
         .put(&Build {
@@ -471,12 +475,7 @@ async fn a_build_that_succeeded_or_that_a_person_stopped_is_left_in_peace() {
         })
         .await;
     assert_eq!(house.give(&pm(), ended(BuildState::Stopped)).await, []);
-    let asked = house.list::<Question>().await;
-    assert!(
-        asked
-            .iter()
-            .all(|question| question.state != QuestionState::Pending)
-    );
+    assert_eq!(house.open_question().await, None);
 }
 
 /// Two builds own a file each, and a task of each waits for the file of the other.

@@ -7,7 +7,7 @@ use ropewalk_config::questions::choice::DecisionNeeded;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::amount::counted;
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
 use ropewalk_schemas::question::{About, Content, QuestionKind};
 use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
@@ -93,8 +93,13 @@ pub(super) async fn build_ended(
     let Some(build) = context::build(&context.store, ended.build_id).await? else {
         return Ok(ChangeSet::new());
     };
+    let was_wanted = matches!(build.stop, Some(StopCause::Amended | StopCause::Abandoned));
     // It may run again already.
-    if !gave_up || build.state != ended.status || stopped_by_person(&build, context).await? {
+    if !gave_up
+        || was_wanted
+        || build.state != ended.status
+        || stopped_by_person(&build, context).await?
+    {
         return Ok(ChangeSet::new());
     }
     let counts = ended.counts;

@@ -29,10 +29,12 @@ pub(super) async fn raised(
     if let StuckAction::Watch { again_after } = decision(options, &running, context) {
         let reason = format!(
             "no progress for {} minutes on `{}`; looked at again in {} minutes; \
-             `ropewalk build retry` begins another attempt, after {} minutes you are asked whether it is skipped",
+             `ropewalk build retry {} {}` begins another attempt, after {} minutes you are asked whether it is skipped",
             alert.idle_minutes,
             alert.loop_name,
             again_after.as_secs().div_ceil(60),
+            running.build.id,
+            running.task.id,
             options.stuck.ask_after.as_secs() / 60,
         );
         let about = (running.build.id, &running.task.id);
