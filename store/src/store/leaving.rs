@@ -9,9 +9,15 @@ use crate::database::dialect::{Dialect, Statement};
 use crate::error::BackupError;
 use crate::store::Store;
 
-/// What stays behind: file locks of what runs here, what people were told with the nonces of its buttons, the phones
-/// that are linked, and requests that are done once.
-const LEFT_BEHIND: [&str; 4] = ["leases", "notices", "phones", "keyed_requests"];
+/// What stays behind: file locks of what runs here and that it does, what people were told with the nonces of its
+/// buttons, the phones that are linked, and requests that are done once.
+const LEFT_BEHIND: [&str; 5] = [
+    "leases",
+    "components",
+    "notices",
+    "phones",
+    "keyed_requests",
+];
 
 impl Store {
     /// Writes everything that is in the database to a file at `path`, where nothing is yet, as it was at one moment; runs
@@ -29,7 +35,7 @@ impl Store {
 }
 
 /// Takes out of the database file at `path`, which nobody writes, what lets somebody in or holds what runs elsewhere:
-/// locks, claims of deliveries, notices with their nonces, phones and requests under a key.
+/// locks, the parts of a program, claims of deliveries, notices with their nonces, phones and requests under a key.
 ///
 /// The pages that they were on are overwritten.
 pub async fn leave_behind(path: &Path) -> Result<(), BackupError> {
