@@ -48,15 +48,15 @@ impl Picture {
             ]);
         }
         let waits = wait::list(store).await?;
+        let ideas = wait::ideas_of(store, &waits, &[]).await?;
         let waits = waits.iter().map(|row| {
-            let resource = match row {
-                WaitRow::Party(wait) => wait.resource.to_string(),
-                WaitRow::Other(asking) => asking.resource.to_string(),
+            let (waiter, resource) = match row {
+                WaitRow::Party(wait) => {
+                    (wait::party_in_words(&wait.waiter, &ideas), &wait.resource)
+                }
+                WaitRow::Other(asking) => (asking.name(), &asking.resource),
             };
-            let waiter = match row {
-                WaitRow::Party(wait) => wait.waiter.to_string(),
-                WaitRow::Other(asking) => asking.name(),
-            };
+            let resource = wait::resource_in_words(resource);
             [plain(&waiter), plain(&resource), ago(row.since(), now)]
         });
         let questions = question::list(store, None, false).await?;

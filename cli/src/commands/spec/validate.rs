@@ -61,7 +61,10 @@ impl Validate {
                 "invalid",
                 (
                     format!("{many} errors"),
-                    "ask for changes with `ropewalk spec revise`",
+                    format!(
+                        "ask for changes with `ropewalk spec revise {} WORDS`",
+                        spec.id
+                    ),
                 ),
             )),
         }
