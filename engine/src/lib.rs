@@ -42,7 +42,7 @@ pub use journal::WentOn;
 pub use mode::AgentMode;
 pub use policy::{Approval, ApprovalRequest, Approver, AskedBy, Policy};
 pub use steering::{NoSteering, Steering};
-pub use submission::Submission;
+pub use submission::{Amendable, Submission};
 pub use tool::{
     CacheBounds, Effect, FileChange, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput,
     Toolbox, ToolboxError, plain_schema_of, schema_of,

@@ -10,6 +10,15 @@ use crate::tool::{Schema, violations, without_namespace};
 /// Checks a result that fits the schema; the errors go back to the model.
 pub type Check = Arc<dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync>;
 
+/// Keeps what was handed in, so that the next result may say what changes alone.
+pub trait Amendable: Send + Sync {
+    /// Says whether a result only says what changes: it has to fit the schema in what it holds, and may leave out the rest.
+    fn amends(&self, result: &Value) -> bool;
+
+    /// Keeps a result, and returns the whole that it comes to; the errors go back to the model.
+    fn whole(&self, result: &Value) -> Result<Value, Vec<String>>;
+}
+
 /// Asks for a typed result, which ends the job.
 #[derive(Clone)]
 pub struct Submission {
@@ -19,7 +28,9 @@ pub struct Submission {
     pub description: String,
     /// The JSON Schema of the result, an object.
     pub schema: Value,
-    /// What the schema cannot say.
+    /// What results change where they need not be whole; none where each one stands for itself.
+    pub draft: Option<Arc<dyn Amendable>>,
+    /// What the schema cannot say of a whole result.
     pub check: Check,
     /// How often a wrong result is sent back.
     pub repairs: u32,
@@ -50,15 +61,27 @@ impl std::fmt::Debug for Submission {
 pub(crate) struct Intake<'a> {
     submission: &'a Submission,
     schema: Schema,
+    /// The schema of a result that may leave out anything, where there is a draft that it changes.
+    parts: Option<(&'a dyn Amendable, Schema)>,
 }
 
 impl<'a> Intake<'a> {
     /// Compiles the schema; the error says what is wrong with it.
     pub(crate) fn open(submission: &'a Submission) -> Result<Self, String> {
-        let schema = Schema::compile(&submission.schema).map_err(|reason| {
-            format!("the schema of `{}` is invalid: {reason}", submission.name)
-        })?;
-        Ok(Self { submission, schema })
+        let compile = |schema: &Value| {
+            Schema::compile(schema).map_err(|reason| {
+                format!("the schema of `{}` is invalid: {reason}", submission.name)
+            })
+        };
+        let parts = match submission.draft.as_deref() {
+            Some(draft) => Some((draft, compile(&without_required(&submission.schema))?)),
+            None => None,
+        };
+        Ok(Self {
+            submission,
+            schema: compile(&submission.schema)?,
+            parts,
+        })
     }
 
     /// Says whether a call of `name` is the submission.
@@ -74,12 +97,44 @@ impl<'a> Intake<'a> {
 
     /// Checks a result; the errors are for the model.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        let violations = violations(&self.schema, value);
-        if violations.is_empty() {
-            (self.submission.check)(value)
-        } else {
-            Err(violations)
+        let Some((draft, parts)) = &self.parts else {
+            return self.check_whole(value);
+        };
+        if draft.amends(value) {
+            fits(parts, value)?;
         }
+        self.check_whole(&draft.whole(value)?)
+    }
+
+    fn check_whole(&self, value: &Value) -> Result<(), Vec<String>> {
+        fits(&self.schema, value)?;
+        (self.submission.check)(value)
+    }
+}
+
+fn fits(schema: &Schema, value: &Value) -> Result<(), Vec<String>> {
+    match violations(schema, value) {
+        violations if violations.is_empty() => Ok(()),
+        violations => Err(violations),
+    }
+}
+
+/// Returns the schema of what fits `schema` as far as it goes.
+fn without_required(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    leave_out_required(&mut schema);
+    schema
+}
+
+fn leave_out_required(schema: &mut Value) {
+    match schema {
+        Value::Object(parts) => {
+            // A list says which fields are required; a field of that name has a schema, which is none.
+            parts.retain(|name, part| name != "required" || !part.is_array());
+            parts.values_mut().for_each(leave_out_required);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_required),
+        _ => {}
     }
 }
 
@@ -98,6 +153,7 @@ mod tests {
                 "properties": { "confidence": { "type": "number" } },
                 "required": ["confidence"],
             }),
+            draft: None,
             check: Arc::new(|value| {
                 if value["confidence"].as_f64() <= Some(1.0) {
                     Ok(())
@@ -116,5 +172,58 @@ mod tests {
         let intake = Intake::open(&submission).unwrap();
         let errors = intake.check(&json!({ "confidence": "high" })).unwrap_err();
         assert!(errors[0].contains("`confidence`"), "{errors:?}");
+    }
+
+    /// A number and a unit, of which a change names one.
+    struct Measure;
+
+    impl Amendable for Measure {
+        fn amends(&self, result: &Value) -> bool {
+            result["amends"] == true
+        }
+
+        fn whole(&self, result: &Value) -> Result<Value, Vec<String>> {
+            let mut whole = json!({ "confidence": 0.5, "of": { "required": "x" } });
+            for (name, value) in result.as_object().into_iter().flatten() {
+                whole[name] = value.clone();
+            }
+            Ok(whole)
+        }
+    }
+
+    #[test]
+    fn a_change_has_to_fit_in_what_it_holds_and_the_whole_in_everything() {
+        let mut submission = submission();
+        submission.draft = Some(Arc::new(Measure));
+        submission.schema["properties"]["of"] = json!({
+            "type": "object",
+            "properties": { "required": { "type": "string" } },
+            "required": ["required"],
+        });
+        submission.schema["required"] = json!(["confidence", "of"]);
+        let intake = Intake::open(&submission).unwrap();
+        for (change, refused) in [
+            (json!({ "amends": true, "confidence": 0.7 }), None),
+            (json!({ "amends": true, "of": { "required": "y" } }), None),
+            (
+                json!({ "amends": true, "of": { "required": 3 } }),
+                Some("`of/required`: 3 is not"),
+            ),
+            (
+                json!({ "amends": true, "of": {} }),
+                Some("\"required\" is a required property"),
+            ),
+            (
+                json!({ "amends": true, "confidence": 2 }),
+                Some("`confidence` is above 1"),
+            ),
+        ] {
+            let told = intake.check(&change).err().map(|errors| errors.join("\n"));
+            match (&told, refused) {
+                (None, None) => {}
+                (Some(told), Some(refused)) => assert!(told.contains(refused), "{told}"),
+                _ => panic!("{change}: {told:?}"),
+            }
+        }
     }
 }

@@ -125,6 +125,7 @@ fn submission(check: Check) -> Submission {
             "Says your words to the person and records what the conversation has shown so far."
                 .to_owned(),
         schema: schema_of::<Reply>(),
+        draft: None,
         check,
         repairs: REPAIRS,
     }

@@ -82,6 +82,7 @@ pub(super) fn job(
             description: "Records what the build teaches: patterns, gotchas, divergences, notes."
                 .to_owned(),
             schema: schema_of::<Findings>(),
+            draft: None,
             check: Arc::new(|value: &Value| findings::read(value).map(|_| ())),
             repairs: REPAIRS,
         }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_config::{Prompt, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{
-    ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
+    Amendable, ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
 };
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::document::without_mark;
@@ -68,7 +68,7 @@ pub(super) fn exchange(
     draft: &Arc<Draft>,
     (said, repairs): (usize, u32),
 ) -> Job {
-    let draft = Arc::clone(draft);
+    let checked = Arc::clone(draft);
     Job {
         journal_key: journal_key(material, said),
         role: ModelRole::Spec,
@@ -92,7 +92,8 @@ pub(super) fn exchange(
             description: "Submits the specification, whole or what changes of it, or the one blocking question that has to be answered first."
                 .to_owned(),
             schema: submission::schema::<Form>(),
-            check: Arc::new(move |value| draft.hand_in(value)),
+            draft: Some(Arc::clone(draft) as Arc<dyn Amendable>),
+            check: Arc::new(move |value| checked.take(value)),
             repairs,
         }),
         limits: Limits { output_tokens: OUTPUT_TOKENS, turns: TURNS, ..Limits::default() },

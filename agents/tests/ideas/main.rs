@@ -1,6 +1,8 @@
 //! Ideas and specifications on a real store, with a scripted model and a real repository.
 
 #[cfg(test)]
+mod amending;
+#[cfg(test)]
 mod answers;
 #[cfg(test)]
 mod dry_run;

@@ -192,6 +192,7 @@ pub(crate) fn submission(repairs: u32) -> Submission {
             "properties": { "number": { "type": "integer" } },
             "required": ["number"],
         }),
+        draft: None,
         check: Arc::new(|value| {
             if value["number"].as_i64() <= Some(9) {
                 Ok(())

@@ -202,6 +202,7 @@ fn submission() -> Submission {
         name: FINISH.to_owned(),
         description: "Ends the work on this task. The gate then checks it.".to_owned(),
         schema: plain_schema_of::<TaskResult>(),
+        draft: None,
         check: Arc::new(|value| {
             serde_json::from_value::<TaskResult>(value.clone())
                 .map(|_| ())

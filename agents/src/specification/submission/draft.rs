@@ -2,11 +2,13 @@
 
 use std::sync::Mutex;
 
+use ropewalk_engine::Amendable;
+use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Facts, ModelSubmission, fields, overlay, read, schema};
+use super::{Facts, Form, ModelSubmission, fields, overlay, read, schema};
 
 /// What stands in one conversation about a specification.
 #[derive(Debug)]
@@ -36,24 +38,10 @@ impl Draft {
         }
     }
 
-    /// Takes a submission, whole or of changes; the errors are for the model, all at once.
-    pub fn hand_in(&self, submitted: &Value) -> Result<(), Vec<String>> {
-        let mut stands = self.stands();
-        stands.taken = None;
-        let whole = match (submitted["amends"] == true, &stands.written) {
-            (false, _) => submitted.clone(),
-            (true, Some(written)) => overlay::over(written, submitted),
-            (true, None) => {
-                return Err(vec![
-                    "`amends` changes what stands, and nothing does yet; hand in the whole `document` and `tasks`".to_owned(),
-                ]);
-            }
-        };
-        let read = read(&whole, &self.facts);
-        if whole["document"].is_object() || whole["tasks"].is_array() {
-            stands.written = Some(without_unknown(whole));
-        }
-        stands.taken = Some(read?);
+    /// Takes a whole submission; the errors are for the model, all at once.
+    pub fn take(&self, whole: &Value) -> Result<(), Vec<String>> {
+        let read = read(whole, &self.facts)?;
+        self.stands().taken = Some(read);
         Ok(())
     }
 
@@ -70,11 +58,63 @@ impl Draft {
     }
 }
 
+impl Amendable for Draft {
+    fn amends(&self, submitted: &Value) -> bool {
+        submitted["amends"] == true
+    }
+
+    fn whole(&self, submitted: &Value) -> Result<Value, Vec<String>> {
+        let mut stands = self.stands();
+        stands.taken = None;
+        let amends = self.amends(submitted);
+        let unread = if amends {
+            fields::unknown_here(submitted, &schema::<Form>())
+        } else {
+            Vec::new()
+        };
+        if !unread.is_empty() {
+            let told = |field| {
+                format!(
+                    "`{field}`: there is no such field; what changes stands in `document`, `tasks` and `dropped`"
+                )
+            };
+            return Err(unread.into_iter().map(told).collect());
+        }
+        let whole = match (amends, &stands.written) {
+            (false, _) => submitted.clone(),
+            (true, Some(written)) => overlay::over(written, submitted),
+            (true, None) => {
+                return Err(vec![
+                    "`amends` changes what stands, and nothing does yet; hand in the whole `document` and `tasks`".to_owned(),
+                ]);
+            }
+        };
+        if whole["document"].is_object() || whole["tasks"].is_array() {
+            stands.written = Some(without_unknown(whole.clone()));
+        }
+        // What stands may have its faults still: they do not keep anybody from asking.
+        let question = &submitted["question"];
+        let blocking = question["type"] == QuestionKind::Blocking.as_str();
+        Ok(if blocking {
+            json!({ "question": question })
+        } else {
+            whole
+        })
+    }
+}
+
 /// Leaves out the fields that were refused: a change that does not name them again is not to bring them back.
 fn without_unknown(mut written: Value) -> Value {
-    fields::keep_known(&mut written["document"], &schema::<Document>());
+    if let Some(document) = written.get_mut("document") {
+        fields::keep_known(document, &schema::<Document>());
+    }
     let task = schema::<TaskBlock>();
-    for block in written["tasks"].as_array_mut().into_iter().flatten() {
+    for block in written
+        .get_mut("tasks")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         fields::keep_known(block, &task);
     }
     written
@@ -82,13 +122,15 @@ fn without_unknown(mut written: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::specification::submission::tests::whole;
 
     fn drafted(previous: Option<Value>) -> Draft {
         Draft::new(Facts::default(), previous)
+    }
+
+    fn hand_in(draft: &Draft, submitted: &Value) -> Result<(), Vec<String>> {
+        draft.whole(submitted).and_then(|whole| draft.take(&whole))
     }
 
     fn title_and_tasks(draft: &Draft) -> (String, Vec<String>) {
@@ -105,10 +147,10 @@ mod tests {
         let mut bad = whole();
         bad["document"]["budget"] = json!("a day");
         bad["tasks"][0]["validation"]["expected"] = json!("green");
-        assert_eq!(draft.hand_in(&bad).unwrap_err().len(), 2);
+        assert_eq!(hand_in(&draft, &bad).unwrap_err().len(), 2);
         assert_eq!(draft.taken(), None);
         let mended = json!({ "amends": true, "tasks": [{ "id": "T-001", "validation": { "expected": "exit 0" } }] });
-        draft.hand_in(&mended).unwrap();
+        hand_in(&draft, &mended).unwrap();
         assert_eq!(
             title_and_tasks(&draft),
             ("Habits".to_owned(), vec!["T-001".to_owned()])
@@ -120,18 +162,20 @@ mod tests {
         let draft = drafted(Some(whole()));
         let question =
             json!({ "amends": true, "question": { "type": "blocking", "text": "Which?" } });
-        draft.hand_in(&question).unwrap();
+        hand_in(&draft, &question).unwrap();
         assert!(matches!(draft.taken(), Some(ModelSubmission::Question(_))));
-        draft
-            .hand_in(&json!({ "amends": true, "document": { "title": "Streaks" } }))
-            .unwrap();
+        hand_in(
+            &draft,
+            &json!({ "amends": true, "document": { "title": "Streaks" } }),
+        )
+        .unwrap();
         assert_eq!(
             title_and_tasks(&draft),
             ("Streaks".to_owned(), vec!["T-001".to_owned()])
         );
-        let nothing = draft.hand_in(&json!({ "amends": true, "dropped": ["T-001"] }));
+        let nothing = hand_in(&draft, &json!({ "amends": true, "dropped": ["T-001"] }));
         assert!(nothing.is_err(), "a plan without tasks is none");
-        draft.hand_in(&whole()).unwrap();
+        hand_in(&draft, &whole()).unwrap();
         assert_eq!(
             title_and_tasks(&draft).0,
             "Habits",
@@ -140,10 +184,30 @@ mod tests {
     }
 
     #[test]
+    fn a_question_comes_first_whatever_is_wrong_with_what_stands() {
+        let draft = drafted(None);
+        let refused = json!({ "document": { "title": "Habits" } });
+        draft.whole(&refused).unwrap();
+        let question = json!({ "type": "blocking", "text": "Which?" });
+        let asked = draft.whole(&json!({ "amends": true, "question": question }));
+        assert_eq!(asked, Ok(json!({ "question": question })));
+    }
+
+    #[test]
+    fn a_change_of_what_there_is_not_is_refused() {
+        let draft = drafted(Some(whole()));
+        let astray = json!({ "amends": true, "title": "Streaks", "risks": [] });
+        let refused = hand_in(&draft, &astray).unwrap_err().join("\n");
+        assert!(
+            refused.starts_with("`title`: there is no such field"),
+            "{refused}"
+        );
+        assert!(!refused.contains("risks"), "{refused}");
+    }
+
+    #[test]
     fn nothing_is_changed_where_nothing_stands() {
-        let refused = drafted(None)
-            .hand_in(&json!({ "amends": true }))
-            .unwrap_err();
+        let refused = hand_in(&drafted(None), &json!({ "amends": true })).unwrap_err();
         assert!(refused[0].contains("nothing does yet"), "{refused:?}");
     }
 }

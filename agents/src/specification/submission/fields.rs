@@ -9,6 +9,16 @@ pub(super) fn unknown(value: &Value, schema: &Value) -> Vec<String> {
     found
 }
 
+/// Lists the fields of `value` itself, not those of what lies within, that `schema` does not know.
+pub(super) fn unknown_here(value: &Value, schema: &Value) -> Vec<String> {
+    let known = part(schema, "properties").and_then(Value::as_object);
+    let fields = value.as_object().into_iter().flatten();
+    let unknown = fields.filter(|(name, value)| {
+        known.is_some_and(|known| !known.contains_key(*name)) && !says_nothing(value)
+    });
+    unknown.map(|(name, _)| name.clone()).collect()
+}
+
 fn look(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

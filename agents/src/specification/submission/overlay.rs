@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 pub(super) fn over(stands: &Value, change: &Value) -> Value {
     let mut whole = stands.clone();
     let dropped = change["dropped"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut document = match whole["document"].take() {
-        Value::Object(fields) => fields,
+    let mut document = match whole.get_mut("document").map(Value::take) {
+        Some(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
     for list in ["requirements", "quality"] {
@@ -23,7 +23,9 @@ pub(super) fn over(stands: &Value, change: &Value) -> Value {
         }
     }
     whole["document"] = Value::Object(document);
-    drop_items(&mut whole["tasks"], dropped);
+    if let Some(tasks) = whole.get_mut("tasks") {
+        drop_items(tasks, dropped);
+    }
     if let (Value::Object(whole), Value::Array(tasks)) = (&mut whole, &change["tasks"]) {
         join(whole, "tasks", tasks);
     }

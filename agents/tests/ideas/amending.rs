@@ -1,0 +1,59 @@
+//! What stands is changed in what changes alone, where the model hands it in.
+
+use ropewalk_desk::specifications;
+use ropewalk_schemas::specification::SpecState;
+use serde_json::json;
+
+use super::house::{House, user};
+use super::specification::{BRIEF, README, rule, small_plan};
+
+#[tokio::test]
+async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
+    let change = json!({
+        "amends": true, "document": { "title": "Subtract" },
+        "tasks": [{ "id": "T-001", "title": "Subtract numbers" }],
+    });
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + &rule(
+            "task: revision-2, turn: 1, contains: ['Fewer words']",
+            &change,
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    specifications::revise(&house.person(), spec, &user("ann"), "Fewer words")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!(
+        (record.state, record.revision),
+        (SpecState::Generated, 2),
+        "{record:?}"
+    );
+    let revision = house.revision(spec, 2).await;
+    assert_eq!(revision.document.title, "Subtract");
+    assert_eq!(revision.document.objective, "Owners book sitters");
+    let titles = revision.tasks.iter().map(|task| task.title.as_deref());
+    assert_eq!(
+        titles.collect::<Vec<_>>(),
+        [Some("Subtract numbers"), None, None]
+    );
+    assert_eq!(house.calls(), 2);
+}
+
+#[tokio::test]
+async fn what_was_refused_by_its_form_is_mended_by_what_was_wrong_alone() {
+    let mut faulty = small_plan("Pets");
+    faulty["tasks"][1].as_object_mut().unwrap().remove("phase");
+    let mended = json!({ "amends": true, "tasks": [{ "id": "T-002", "phase": "types" }] });
+    let told = "turn: 2, contains: ['tasks/1', 'is a required property']";
+    let script = rule("turn: 1", &faulty) + &rule(told, &mended);
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+    assert_eq!(house.revision(spec, 1).await.tasks.len(), 3);
+    assert_eq!(house.calls(), 2);
+}
