@@ -51,8 +51,10 @@ impl Questions {
 
     async fn bring(&self, number: u32, question: &TaskQuestion) -> Result<AskReply, BuilderError> {
         let topic = format!("{}/{number}", self.round);
-        let asked = self.asked(&topic).await?;
-        let closed = asked.filter(|asked| asked.state != QuestionState::Pending);
+        let asked = self.asked().await?;
+        let closed = asked.iter().find(|asked| {
+            asked.topic.as_deref() == Some(&*topic) && asked.state != QuestionState::Pending
+        });
         let Some(closed) = closed else {
             let told = format!("asks a person: {}", question.question.trim());
             // Nobody else sets it, and the attempt ends with it.
@@ -69,39 +71,58 @@ impl Questions {
             }
             None => "The question was closed without an answer. Decide yourself, and say in your summary what you took for granted.".to_owned(),
         };
-        let changed = self.changed_since().await?;
+        let next = asked.iter().find(|next| next.asked_at > closed.asked_at);
+        let changed = self.changed_between(closed, next).await?;
         told.push_str(&in_words(&changed));
         Ok(AskReply::Answered { told, changed })
     }
 
-    async fn asked(&self, topic: &str) -> Result<Option<Question>, BuilderError> {
+    /// Lists what was asked in this conversation, oldest first.
+    async fn asked(&self) -> Result<Vec<Question>, BuilderError> {
         let asked = Query::new().equal("build", self.build.to_string());
         let asked = self.context.store.list::<Question>(asked).await?;
-        let mut asked = asked.into_iter().map(|row| row.record);
-        Ok(asked.find(|question| {
+        let round = format!("{}/", self.round);
+        let of_round = |question: &Question| {
             let about = matches!(&question.about, About::Task { task, .. } if *task == self.task);
-            about && question.topic.as_deref() == Some(topic)
-        }))
+            let topic = question.topic.as_deref();
+            about && topic.is_some_and(|topic| topic.starts_with(&round))
+        };
+        let mut asked: Vec<Question> = asked.into_iter().map(|row| row.record).collect();
+        asked.retain(of_round);
+        asked.sort_by_key(|question| question.asked_at);
+        Ok(asked)
     }
 
-    /// Lists the files that others changed since the attempt that put the question began.
-    async fn changed_since(&self) -> Result<Vec<String>, BuilderError> {
-        let base = based_on(&self.base);
+    /// Lists the files that others changed from where a question was put to where the next one was, or to where the attempt
+    /// stands now: however often the conversation is taken up, each answer brings what it brought.
+    async fn changed_between(
+        &self,
+        asked: &Question,
+        next: Option<&Question>,
+    ) -> Result<Vec<String>, BuilderError> {
         let query = Query::new()
             .equal("build", self.build.to_string())
-            .equal("task", self.task.as_str())
-            .order_by("number");
+            .equal("task", self.task.as_str());
         let attempts = self.context.store.list::<Attempt>(query).await?;
-        let before = attempts
-            .iter()
-            .rfind(|one| one.round == self.round && one.id != self.attempt);
-        let Some(before) = before.filter(|before| before.base != base) else {
+        let asked_on = |question: &Question| {
+            let attempts = attempts.iter().map(|row| &row.record);
+            let before = attempts.filter(|one| {
+                one.round == self.round
+                    && one.id != self.attempt
+                    && one.started_at <= question.asked_at
+            });
+            before
+                .max_by_key(|one| one.started_at)
+                .map(|one| one.base.clone())
+        };
+        let until = next
+            .and_then(asked_on)
+            .unwrap_or_else(|| based_on(&self.base));
+        let Some(from) = asked_on(asked).filter(|from| *from != until) else {
             return Ok(Vec::new());
         };
         let clone = &self.shared.clone;
-        let files = clone
-            .changed_files(before.base.as_str(), base.as_str())
-            .await?;
+        let files = clone.changed_files(from.as_str(), until.as_str()).await?;
         Ok(files.into_iter().map(|file| file.path).collect())
     }
 }

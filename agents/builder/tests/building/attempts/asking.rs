@@ -193,3 +193,48 @@ async fn a_program_that_dies_while_a_question_is_open_asks_it_once() {
     assert_eq!(open.questions("multiple_implementations").await.len(), 1);
     open.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
+    let signs = tempfile::tempdir().unwrap();
+    let (begun, go_on) = (signs.path().join("begun"), signs.path().join("go-on"));
+    let waits = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.02; done",
+        begun.display(),
+        go_on.display()
+    );
+    let changed = "others changed `README.md`";
+    let script = [
+        turn(1, "", "ask", &json!({ "question": "Tabs?", "why": "-" })),
+        turn(2, changed, "bash", &json!({ "command": waits })),
+        turn(
+            3,
+            changed,
+            "write",
+            &json!({ "path": "a.txt", "content": "tabs\n" }),
+        ),
+        turn(4, "", "finish", &json!({ "summary": "Done." })),
+    ]
+    .concat()
+        + &writes("T-2", "README.md", "better\n", None);
+    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let waits = |_: &_, tasks: &[_]| {
+        task(tasks, "T-1").state == TaskState::Waiting
+            && task(tasks, "T-2").state == TaskState::Complete
+    };
+    open.until(spec, waits).await;
+    open.answer("T-1", "tabs").await;
+    while !begun.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    open.crash().await;
+    std::fs::write(&go_on, "").unwrap();
+    let open = house.open().await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(attempts.len(), 3, "{attempts:?}");
+    open.close().await;
+}
