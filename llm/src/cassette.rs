@@ -130,7 +130,9 @@ impl Cassette {
         }
         let next = left.iter().find(|one| is_of(one));
         let what = match next {
-            Some(next) => print::difference(&next.asked, request).unwrap_or_default(),
+            Some(next) => print::difference(&next.asked, request)
+                .map(|what| what.to_string())
+                .unwrap_or_default(),
             None => format!("it holds no more answers of `{provider}/{}`", request.model),
         };
         Err(ModelError::Strayed {

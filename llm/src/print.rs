@@ -57,17 +57,79 @@ pub fn print(request: &ModelRequest) -> RequestPrint {
     }
 }
 
+/// Is the first thing of a request that is not as it was known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// The system prompt.
+    System,
+    /// The tools on offer.
+    Tools,
+    /// All else that is set.
+    Settings,
+    /// What was said up to the last reply of the model.
+    Before,
+    /// How many pieces were told since.
+    Pieces {
+        /// As it was known.
+        had: usize,
+        /// As it is.
+        has: usize,
+    },
+    /// A piece that was told since.
+    Piece {
+        /// What it is.
+        name: String,
+        /// How it begins now.
+        text: String,
+    },
+}
+
+impl Difference {
+    /// Says whether it lies in what was told, which is told as things stand whenever work is taken up again, rather than in
+    /// what stays the same.
+    pub fn is_of_what_was_told(&self) -> bool {
+        match self {
+            Self::System | Self::Tools | Self::Settings => false,
+            Self::Before | Self::Pieces { .. } | Self::Piece { .. } => true,
+        }
+    }
+
+    /// Names it without a word of what was said.
+    pub fn named(&self) -> String {
+        match self {
+            Self::System => "the system prompt differs".to_owned(),
+            Self::Tools => "the tools on offer differ".to_owned(),
+            Self::Settings => "the settings differ".to_owned(),
+            Self::Before => "what was said before differs".to_owned(),
+            Self::Pieces { had, has } => {
+                format!("{has} pieces were told since the last reply, and there were {had}")
+            }
+            Self::Piece { name, .. } => format!("{name} differs"),
+        }
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.named())?;
+        match self {
+            Self::Piece { text, .. } => write!(formatter, ": {text}"),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Says what of `request` is not as `known` has it; none where it asks the same.
-pub fn difference(known: &RequestPrint, request: &ModelRequest) -> Option<String> {
+pub fn difference(known: &RequestPrint, request: &ModelRequest) -> Option<Difference> {
     let now = print(request);
     let parts = [
-        (known.system == now.system, "the system prompt differs"),
-        (known.tools == now.tools, "the tools on offer differ"),
-        (known.settings == now.settings, "the settings differ"),
-        (known.before == now.before, "what was said before differs"),
+        (known.system == now.system, Difference::System),
+        (known.tools == now.tools, Difference::Tools),
+        (known.settings == now.settings, Difference::Settings),
+        (known.before == now.before, Difference::Before),
     ];
     if let Some((_, what)) = parts.into_iter().find(|(is_same, _)| !is_same) {
-        return Some(what.to_owned());
+        return Some(what);
     }
     let (had, has) = (known.since.len(), now.since.len());
     let at = (0..had.max(has)).find(|at| known.since.get(*at) != now.since.get(*at))?;
@@ -77,15 +139,12 @@ pub fn difference(known: &RequestPrint, request: &ModelRequest) -> Option<String
         .rposition(|message| message.role == Role::Assistant);
     let since = &request.messages[replied.map_or(0, |last| last + 1)..];
     let Some(block) = pieces(since).nth(at) else {
-        return Some(format!(
-            "{has} pieces were told since the last reply, and there were {had}"
-        ));
+        return Some(Difference::Pieces { had, has });
     };
-    Some(format!(
-        "{} differs: {}",
-        named(block, request),
-        shown(block)
-    ))
+    Some(Difference::Piece {
+        name: named(block, request),
+        text: shown(block),
+    })
 }
 
 fn pieces(messages: &[Message]) -> impl Iterator<Item = &Block> {

@@ -10,7 +10,7 @@ use ropewalk_runtime::in_hand;
 use ropewalk_schemas::model_call::Compaction;
 use ropewalk_store::ReadError;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::Engine;
 use super::asking::ask;
@@ -164,11 +164,20 @@ impl<'a> Session<'a> {
         let asked = known.asked.as_ref();
         let strayed =
             asked.and_then(|asked| print::difference(asked, &self.request(&self.asked())));
-        if let Some(what) = &strayed {
-            warn!("turn {} was asked otherwise before: {what}", self.turn);
+        match &strayed {
+            // Work that is taken up again is told how things stand by now: what others have landed, what is left of a budget.
+            Some(what) if what.is_of_what_was_told() => {
+                debug!(
+                    "turn {} was told otherwise before: {}",
+                    self.turn,
+                    what.named()
+                );
+            }
+            Some(what) => warn!("turn {} was asked otherwise before: {what}", self.turn),
+            None => {}
         }
         self.heard_at = Some(known.at);
-        Ok((known.reply, strayed))
+        Ok((known.reply, strayed.map(|what| what.to_string())))
     }
 
     /// One turn: the answer that is known, or a new one, and what follows from it.

@@ -60,15 +60,14 @@ type Change<'a> = (&'a dyn Fn(&mut ModelRequest), Option<&'a str>);
 fn what_differs_is_named() {
     let known = print(&asking("1 passed in 0.1s"));
     assert_eq!(difference(&known, &asking("1 passed in 0.2s")), None);
-    let failed = difference(&known, &asking("1 failed"));
-    assert_eq!(
-        failed.as_deref(),
-        Some("the result of `bash` differs: 1 failed")
-    );
+    let failed = difference(&known, &asking("1 failed")).unwrap();
+    assert_eq!(failed.to_string(), "the result of `bash` differs: 1 failed");
+    assert_eq!(failed.named(), "the result of `bash` differs");
+    assert!(failed.is_of_what_was_told());
     let changed = |change: &dyn Fn(&mut ModelRequest)| {
         let mut request = asking("1 passed in 0.1s");
         change(&mut request);
-        difference(&known, &request)
+        difference(&known, &request).map(|what| what.to_string())
     };
     let tool = ToolSpec {
         name: "read".to_owned(),
