@@ -100,10 +100,10 @@ fn names(line: &str, summary: &str) -> bool {
 }
 
 fn keep_artifact(artifacts: &mut Vec<Artifact>, heard: &HeardArtifact) {
-    let content = if heard.content.trim().is_empty() {
-        &heard.summary
+    let content = if is_blank(&heard.content) {
+        format!("{}\n\n{}", heard.summary.trim(), heard.content.trim())
     } else {
-        &heard.content
+        heard.content.clone()
     };
     let artifact = Artifact {
         kind: kind_of(&heard.kind),
@@ -128,13 +128,21 @@ fn keep_artifact(artifacts: &mut Vec<Artifact>, heard: &HeardArtifact) {
     }
 }
 
+/// Says whether an artifact is one: its content says something, or its summary does, beyond its kind and the headings.
 fn says_something(heard: &HeardArtifact) -> bool {
-    let summary_is_filler = is_placeholder_line(&heard.summary);
-    if heard.content.trim().is_empty() {
-        !summary_is_filler
-    } else {
-        !is_blank(&heard.content)
+    if !is_blank(&heard.content) {
+        return true;
     }
+    let headings = heard.content.lines().map(str::trim_start);
+    let headings = headings.filter(|line| line.starts_with('#'));
+    let named: Vec<String> = headings
+        .chain([heard.kind.as_str()])
+        .flat_map(words)
+        .collect();
+    !is_placeholder_line(&heard.summary)
+        && words(&heard.summary)
+            .iter()
+            .any(|word| !named.contains(word))
 }
 
 /// Spells a kind in one way: `Target User` is `target-user`.
@@ -148,14 +156,15 @@ fn kind_of(kind: &str) -> String {
 }
 
 fn alike(one: &str, other: &str) -> bool {
-    let words = |text: &str| {
-        text.to_lowercase()
-            .split(|letter: char| !letter.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
     words(one) == words(other)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.to_lowercase()
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn drop_oldest<T>(lines: &mut Vec<T>) {

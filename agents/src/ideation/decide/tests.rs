@@ -216,12 +216,23 @@ fn a_placeholder_is_no_artifact() {
         ("User type 1", ""),
         ("users", "## Users\n- User type 1\n- User type 2"),
         ("TBD", "TBD"),
+        ("Target users", "## Users\n\n<img src=x>"),
     ] {
         let merged = merge(&Signals::default(), &filler(summary, content));
         assert!(merged.artifacts.is_empty(), "{summary}/{content}");
     }
-    let merged = merge(&Signals::default(), &filler("Hikers", ""));
-    assert_eq!(merged.artifacts[0].content, "Hikers");
+    // What only a summary says is said, whatever stands below it.
+    for (summary, content, kept) in [
+        ("Hikers", "", "Hikers"),
+        (
+            "devs who ship",
+            "## devs\n\n<img src=x>",
+            "devs who ship\n\n## devs\n\n<img src=x>",
+        ),
+    ] {
+        let merged = merge(&Signals::default(), &filler(summary, content));
+        assert_eq!(merged.artifacts[0].content, kept);
+    }
 }
 
 #[test]
