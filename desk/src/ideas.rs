@@ -326,6 +326,7 @@ pub fn hear(
         id: MessageId(context.ids.next()),
         session: session.id,
         author: Author::Person,
+        user: Some(user.clone()),
         text: words.text.to_owned(),
         attachments: words.attachments.to_vec(),
         at: context.now(),

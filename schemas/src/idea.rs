@@ -194,6 +194,9 @@ pub struct Message {
     pub session: SessionId,
     /// Who wrote it.
     pub author: Author,
+    /// The person who did; none where the agent wrote it, and in older rows, where the owner of the idea is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserSlug>,
     /// The text, at most 64 KiB.
     pub text: String,
     /// The files that came with it.
@@ -207,6 +210,16 @@ pub struct Message {
     /// What a model was told of the session before it wrote this, which later requests repeat; none where no model did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
+}
+
+impl Message {
+    /// Returns the person who said it in an idea of `owner`; none where the agent did.
+    pub fn speaker<'a>(&'a self, owner: &'a UserSlug) -> Option<&'a UserSlug> {
+        match self.author {
+            Author::Person => Some(self.user.as_ref().unwrap_or(owner)),
+            Author::Agent => None,
+        }
+    }
 }
 
 /// A file that a person sent along with a message; it lies in the folder of the idea.

@@ -337,6 +337,7 @@ impl<'a> Turn<'a> {
             id: MessageId(self.context.ids.next()),
             session: self.session.id,
             author: Author::Agent,
+            user: None,
             text: text.to_owned(),
             attachments: Vec::new(),
             at: self.context.now(),

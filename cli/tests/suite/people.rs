@@ -121,6 +121,32 @@ fn a_person_does_what_their_rights_let_them_and_nothing_else() {
 }
 
 #[test]
+fn what_somebody_says_in_the_idea_of_another_is_shown_as_theirs() {
+    let world = World::scripted();
+    with_people(&world, &tester());
+    world.json("idea new Walks --slug walks --text Steps");
+    world.write_untrusted("../notes.md", "Count steps.\n");
+    let notes = world.root().join("notes.md");
+    let attach = format!("idea attach walks {}", notes.display());
+    for line in [attach.as_str(), "idea done walks"] {
+        let mut command = world.ropewalk(line.split_whitespace());
+        command.env("ROPEWALK_TOKEN", TOKEN_OF_BOB);
+        command.assert().success();
+    }
+    let shown = world.json("idea show walks");
+    let said = shown["messages"].as_array().unwrap();
+    let said = said.iter().filter(|said| said["author"] == "person");
+    let mut people = said.map(|said| text(&said["user"]));
+    for person in ["ada", "bob", "bob"] {
+        assert_eq!(people.next(), Some(person), "{shown}");
+    }
+    let shown = world.run("idea show walks");
+    let told = |start: &str| shown.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((told("ada, "), told("bob, ")), (1, 2), "{shown}");
+    assert!(shown.contains("That is all."), "{shown}");
+}
+
+#[test]
 fn a_choice_that_takes_a_right_is_left_to_who_has_it() {
     let world = World::scripted();
     let cases = [

@@ -32,6 +32,7 @@ fn words(house: &House, idea: &Idea, text: &str) -> ChangeSet {
         id: MessageId(house.services.ids.next()),
         session: idea.session,
         author: Author::Agent,
+        user: None,
         text: text.to_owned(),
         attachments: Vec::new(),
         at: house.services.clock.now(),

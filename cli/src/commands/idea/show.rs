@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::idea::{self, IdeaView};
+use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::idea::{Author, Idea};
+use ropewalk_schemas::idea::Idea;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -79,10 +80,8 @@ fn human(shown: &IdeaView) -> String {
         .ok();
     }
     for message in &shown.messages {
-        let who = match message.author {
-            Author::Person => shown.idea.user.as_str(),
-            Author::Agent => "ropewalk",
-        };
+        let who = message.speaker(&shown.idea.user);
+        let who = who.map_or("ropewalk", UserSlug::as_str);
         writeln!(
             text,
             "\n{who}, {}\n{}",

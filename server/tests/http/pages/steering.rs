@@ -3,6 +3,7 @@
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::idea::Message;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
@@ -223,6 +224,40 @@ async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
         for line in ["-assert &lt;b&gt;old&lt;/b&gt;", "+assert new"] {
             assert!(shown.contains(line), "no {line}: {shown}");
         }
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_shows_what_somebody_says_in_the_idea_of_another_as_theirs() {
+    let house = House::new().await;
+    let begun = json!({ "text": "Walks", "slug": "walks" });
+    let begun = house.send("/api/ideation/sessions", &begun).await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    // A row of before it was kept who said something is its owner's.
+    let store = &house.services.store;
+    let messages = store.list::<Message>(Query::new()).await.unwrap();
+    let mut changes = ChangeSet::new();
+    changes.update(
+        &messages[0],
+        &Message {
+            user: None,
+            ..messages[0].record.clone()
+        },
+    );
+    store.commit(changes).await.unwrap();
+    let path = "/api/ideation/sessions/walks/messages";
+    let said = house.ask("POST", path, BOB);
+    let said = answered(said.json(&json!({ "text": "Runs, too" }))).await;
+    assert_eq!(said.status, 201, "{}", said.text);
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    let users = [&shown["messages"][0]["user"], &shown["messages"][1]["user"]];
+    assert_eq!(users, [&Value::Null, &json!("bob")]);
+    let page = Browser::new(&house).await.read("/ideas/walks").await.text;
+    let mut speakers = page.split("<p class=\"who\">").skip(1);
+    for person in ["ada ", "bob "] {
+        let speaker = speakers.next().unwrap();
+        assert!(speaker.starts_with(person), "{speaker}");
     }
     house.stop().await;
 }
