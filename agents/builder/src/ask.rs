@@ -32,6 +32,8 @@ use super::scheduler::adopt::adopted;
 const DIFFERENCE_BYTES: usize = 8 * 1024;
 /// So much of an error goes into a question; the whole lies in the evidence.
 const ERROR_BYTES: usize = 1_500;
+/// What is told of an attempt of which nothing is kept that failed: a person was asked, it was cut off, or it is long ago.
+const NO_FAILURE: &str = "no failure on record";
 
 /// A task that has used up its tries.
 pub(crate) struct FailedTask<'a> {
@@ -56,16 +58,16 @@ pub(crate) async fn task_failed(
         standing,
     } = failed;
     let error = task.failures.last().map_or("", |failure| &failure.error);
-    let failures = task.earlier_failures.iter().chain(&task.failures);
-    let tried: Vec<String> = failures.map(told).collect();
+    let failures: Vec<&Failure> = task.earlier_failures.iter().chain(&task.failures).collect();
+    let attempts = failures.last().map_or(0, |last| last.attempt);
     let values = BTreeMap::from([
         ("task_id", task.id.to_string()),
-        ("attempts", tried.len().to_string()),
+        ("attempts", attempts.to_string()),
         (
             "error_message",
             clip::ends(error.trim(), ERROR_BYTES, Weight::Tail).into_owned(),
         ),
-        ("attempts_list", tried.join("\n")),
+        ("attempts_list", every_attempt(&failures).join("\n")),
         ("standing", standing.told()),
         ("recommended", recommended(class).to_owned()),
     ]);
@@ -81,6 +83,26 @@ pub(crate) async fn task_failed(
         draft,
     )
     .await
+}
+
+/// Tells every attempt up to the last that failed, so that their number is that of the attempts.
+fn every_attempt(failures: &[&Failure]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut before = 0;
+    for failure in failures {
+        lines.extend(match failure.attempt.saturating_sub(before) {
+            0 | 1 => None,
+            2 => Some(format!("- attempt {}: {NO_FAILURE}", before + 1)),
+            _ => Some(format!(
+                "- attempts {} to {}: {NO_FAILURE}",
+                before + 1,
+                failure.attempt - 1
+            )),
+        });
+        lines.push(told(failure));
+        before = failure.attempt;
+    }
+    lines
 }
 
 fn told(failure: &Failure) -> String {
@@ -484,4 +506,35 @@ pub(crate) async fn asks_about_budget(context: &Context, build: &Build) -> Resul
 /// Returns whether a question is one about a budget.
 pub(crate) fn is_of_budget(question: &Question) -> bool {
     question.trigger == Trigger::BudgetExceeded.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_attempt_up_to_the_last_is_told() {
+        let failure = |attempt| Failure {
+            class: FailureClass::Blocked,
+            error: "which colour?".to_owned(),
+            fingerprint: String::new(),
+            attempt,
+        };
+        for (numbers, expected) in [
+            (&[1, 2][..], &["- attempt 1: B", "- attempt 2: B"][..]),
+            (&[2], &["- attempt 1: no", "- attempt 2: B"]),
+            (&[3], &["- attempts 1 to 2: no", "- attempt 3: B"]),
+            (
+                &[1, 3],
+                &["- attempt 1: B", "- attempt 2: no", "- attempt 3: B"],
+            ),
+        ] {
+            let failures: Vec<Failure> = numbers.iter().copied().map(failure).collect();
+            let told = every_attempt(&failures.iter().collect::<Vec<_>>());
+            assert_eq!(told.len(), expected.len(), "{told:?}");
+            for (line, start) in told.iter().zip(expected) {
+                assert!(line.starts_with(start), "{told:?}");
+            }
+        }
+    }
 }

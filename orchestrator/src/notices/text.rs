@@ -2,6 +2,7 @@
 
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::amount::counted;
+use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskCompleted, TaskFailed};
@@ -199,8 +200,12 @@ pub(super) fn failed(failed: &TaskFailed) -> NoticeText {
         "{} blocked by it, {} go on without it.",
         failed.blocked, failed.continuing
     );
+    let how = match failed.category {
+        FailureClass::Blocked => "cannot be done as it stands",
+        _ => "failed",
+    };
     text(
-        format!("Task {} of `{}` failed", failed.task_id, failed.idea_slug),
+        format!("Task {} of `{}` {how}", failed.task_id, failed.idea_slug),
         [error, around],
         failed.recommended.clone(),
     )
@@ -225,4 +230,40 @@ pub(super) fn quoted(text: &str) -> String {
         return text.to_owned();
     };
     format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::{BuildId, Slug, TaskId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_task_that_was_handed_back_is_not_told_as_one_that_failed() {
+        for (category, title) in [
+            (
+                FailureClass::Blocked,
+                "Task T-002 of `walks` cannot be done as it stands",
+            ),
+            (
+                FailureClass::ValidationFailed,
+                "Task T-002 of `walks` failed",
+            ),
+        ] {
+            let told = failed(&TaskFailed {
+                build_id: BuildId(Uuid::nil()),
+                task_id: TaskId::parse("T-002").unwrap(),
+                idea_slug: Slug::parse("walks").unwrap(),
+                attempt: 3,
+                category,
+                error: "which colour?".to_owned(),
+                will_retry: false,
+                blocked: 1,
+                continuing: 2,
+                recommended: None,
+            });
+            assert_eq!(told.title, title);
+        }
+    }
 }

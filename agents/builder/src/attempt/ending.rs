@@ -150,7 +150,11 @@ async fn failure_changes(
         Answer::Fail { class } => Some(class),
         _ => None,
     };
-    let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
+    // What waits, for a check, a quota or somebody's consent, has not failed.
+    let has_failed = !matches!(
+        answer,
+        Answer::Hold | Answer::WaitQuota { .. } | Answer::AskPerson
+    );
     let will_retry = answer.will_retry();
     let failed = FailedAttempt {
         failure,
@@ -173,10 +177,10 @@ async fn failure_changes(
         changes.update(&rows.build, &rows.build.record);
         lessons::close_uses(&context, &mut changes, rows.build.spec, &task).await?;
     }
-    if counts && will_retry {
+    if has_failed && will_retry {
         milestones::takes_long(shared, &context, &mut changes, &rows.build, &task).await?;
     }
-    if let Some(failure) = task.failures.last().filter(|_| counts) {
+    if let Some(failure) = task.failures.last().filter(|_| has_failed) {
         let end = match ends {
             Some(class) => Some(End {
                 class,

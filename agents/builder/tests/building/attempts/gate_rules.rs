@@ -29,8 +29,14 @@ async fn tried(house: House, plan: Value) -> Task {
                 || matches!(tasks[0].state, TaskState::Failed | TaskState::Waiting)
         })
         .await;
+    let tried = task(&tasks, "T-1").clone();
+    if tried.state == TaskState::Waiting {
+        let events = open.events().await;
+        let failed = events.iter().find(|(name, _)| name == "task.failed");
+        assert_eq!(failed, None, "what waits has not failed");
+    }
     open.close().await;
-    task(&tasks, "T-1").clone()
+    tried
 }
 
 fn class(task: &Task) -> Option<FailureClass> {
