@@ -72,6 +72,7 @@ impl Advice for ChatError {
         Some(match self {
             Self::Empty => "write what you want to say".to_owned(),
             Self::TooLong(_) => "put the rest into another message".to_owned(),
+            Self::LongTitle(_) => "say it in a few words; the message holds the rest".to_owned(),
             Self::Taken(idea) => {
                 format!("choose another name, or go on with `ropewalk idea chat {idea}`")
             }

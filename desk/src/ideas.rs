@@ -5,6 +5,7 @@ mod abandonment;
 use std::path::{Path, PathBuf};
 
 use ropewalk_orchestrator::Context;
+use ropewalk_runtime::terminal;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{
     Attachment, Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
@@ -20,6 +21,8 @@ pub use abandonment::{AbandonError, AbandonmentPreview, abandon, preview_abandon
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
+/// The most bytes of a title that somebody gives.
+const TITLE_BYTES: usize = 200;
 /// So many ideas of one name are told apart by a number.
 const NAMESAKES: u32 = 999;
 /// What stands in the conversation for a person who ends it.
@@ -34,6 +37,9 @@ pub enum ChatError {
     /// It is too long.
     #[error("the message has {0} bytes, and {MESSAGE_BYTES} is the most")]
     TooLong(usize),
+    /// Its title is too long.
+    #[error("the title has {0} bytes, and {TITLE_BYTES} is the most")]
+    LongTitle(usize),
     /// The name is taken.
     #[error("the idea `{0}` is there already")]
     Taken(Slug),
@@ -104,7 +110,7 @@ pub struct AcceptedMessage {
 /// Begins an idea with its first message, in a chain of events of its own.
 pub async fn start(context: &Context, opening: Opening) -> Result<StartedIdea, ChatError> {
     let text = checked(&opening.text)?;
-    let title = title_of(opening.title.as_deref(), text);
+    let title = title_of(opening.title.as_deref(), text)?;
     let wanted = match &opening.slug {
         Some(slug) => slug.clone(),
         None => Slug::of_title(&title),
@@ -350,7 +356,7 @@ pub fn hear(
 /// Returns a text without what surrounds it; it says something, and not too much at once.
 pub(crate) fn checked(text: &str) -> Result<&str, ChatError> {
     let text = text.trim();
-    if text.is_empty() {
+    if terminal::is_unseen(text) {
         Err(ChatError::Empty)
     } else if text.len() > MESSAGE_BYTES {
         Err(ChatError::TooLong(text.len()))
@@ -368,21 +374,25 @@ fn namesake(wanted: &Slug, number: u32) -> Option<Slug> {
 }
 
 /// Returns the title of an idea: the one given, else the first line of its opening, cut at a word.
-fn title_of(given: Option<&str>, opening: &str) -> String {
+fn title_of(given: Option<&str>, opening: &str) -> Result<String, ChatError> {
+    let bytes = given.map_or(0, |given| given.trim().len());
+    if bytes > TITLE_BYTES {
+        return Err(ChatError::LongTitle(bytes));
+    }
     let line = given
         .into_iter()
         .chain(opening.lines())
         .map(|line| line.trim().trim_start_matches('#').trim())
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
+        .find(|line| !terminal::is_unseen(line))
+        .unwrap_or(opening);
     if line.chars().count() <= 80 {
-        return line.to_owned();
+        return Ok(line.to_owned());
     }
     let cut: String = line.chars().take(80).collect();
     let whole_words = cut
         .rsplit_once(' ')
         .map_or(cut.as_str(), |(words, _)| words);
-    format!("{whole_words}…")
+    Ok(format!("{whole_words}…"))
 }
 
 #[cfg(test)]
@@ -392,9 +402,26 @@ mod tests {
     #[test]
     fn a_title_is_the_one_given_or_the_first_line() {
         let long = "word ".repeat(30);
-        assert_eq!(title_of(Some(" Habits "), "text"), "Habits");
-        assert_eq!(title_of(None, "\n# Habits\nmore"), "Habits");
-        assert!(title_of(None, &long).ends_with("word…"));
-        assert!(title_of(None, &long).chars().count() <= 81);
+        let title = |given, opening| title_of(given, opening).unwrap();
+        assert_eq!(title(Some(" Habits "), "text"), "Habits");
+        assert_eq!(title(Some("\u{200b}"), "text"), "text");
+        assert_eq!(title(None, "\u{202e}\u{200b}\n# Habits\nmore"), "Habits");
+        assert_eq!(title(None, "#"), "#");
+        assert!(title(None, &long).ends_with("word…"));
+        assert!(title(None, &long).chars().count() <= 81);
+        assert!(title(Some(&"ä".repeat(100)), "text").ends_with('…'));
+        let refused = title_of(Some(&"ä".repeat(101)), "text").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the title has 202 bytes, and 200 is the most"
+        );
+    }
+
+    #[test]
+    fn what_nobody_would_see_is_an_empty_message() {
+        for text in [" \n", "\u{200b}", "\u{202e}\u{200b}"] {
+            assert!(matches!(checked(text), Err(ChatError::Empty)), "{text:?}");
+        }
+        assert_eq!(checked(" a\u{200b} ").unwrap(), "a\u{200b}");
     }
 }

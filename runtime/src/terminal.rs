@@ -28,6 +28,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Returns whether nobody would see anything of `text`: it is empty, or only blanks and letters that nobody draws.
+pub fn is_unseen(text: &str) -> bool {
+    let is_drawn = |letter: char| {
+        // What chooses the shape of a letter has none.
+        let is_shape = matches!(letter, '\u{fe00}'..='\u{fe0f}');
+        !letter.is_whitespace() && !needs_showing(letter) && !is_shape
+    };
+    !text.chars().any(is_drawn)
+}
+
 /// Returns a JSON text in which the same letters are written as escapes: whoever reads it gets what was there.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     // In the line breaks and blanks between its parts there is nothing to escape.
@@ -135,6 +145,22 @@ fn needs_showing(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_would_see_is_unseen() {
+        for text in [
+            "",
+            " \n\u{a0}",
+            "\u{200b}",
+            "\u{202e}\u{200b} \u{fe0f}",
+            "\u{3164}",
+        ] {
+            assert!(is_unseen(text), "{text:?}");
+        }
+        for text in ["a\u{200b}", "\u{202e}-", "\u{2764}\u{fe0f}"] {
+            assert!(!is_unseen(text), "{text:?}");
+        }
+    }
 
     #[test]
     fn what_would_be_obeyed_is_shown() {

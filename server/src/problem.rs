@@ -167,7 +167,9 @@ impl From<ChatError> for Problem {
         let status = match error {
             ChatError::Read(error) => return error.into(),
             ChatError::Commit(error) => return error.into(),
-            ChatError::Empty | ChatError::TooLong(_) => StatusCode::BAD_REQUEST,
+            ChatError::Empty | ChatError::TooLong(_) | ChatError::LongTitle(_) => {
+                StatusCode::BAD_REQUEST
+            }
             ChatError::Unknown(_) | ChatError::UnknownSession(_) => StatusCode::NOT_FOUND,
             ChatError::Taken(_) | ChatError::Abandoned(_) | ChatError::Complete { .. } => {
                 StatusCode::CONFLICT

@@ -428,10 +428,10 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
     );
     let taken = ideas::start(&person, opening(OPENING, Some("habit-tracker"))).await;
     assert!(matches!(taken, Err(ChatError::Taken(_))));
-    assert!(matches!(
-        ideas::start(&person, opening(" \n", None)).await,
-        Err(ChatError::Empty)
-    ));
+    for unseen in [" \n", "\u{202e}\u{200b}"] {
+        let refused = ideas::start(&person, opening(unseen, None)).await;
+        assert!(matches!(refused, Err(ChatError::Empty)), "{refused:?}");
+    }
     let long = "x".repeat(64 * 1024 + 1);
     assert!(matches!(
         ideas::start(&person, opening(&long, None)).await,

@@ -290,6 +290,11 @@ fn a_taken_name_is_refused_and_a_made_one_is_numbered() {
     begin(&world, "walks");
     let said = world.refused("idea new Walks --slug walks", 1);
     assert!(said.contains("there already"), "{said}");
+    let said = world.refused("idea new \u{202e}\u{200b}", 1);
+    assert!(said.contains("the message is empty"), "{said}");
+    let title = "w".repeat(201);
+    let said = world.refused(&format!("idea new {title} --text Steps"), 1);
+    assert!(said.contains("the title has 201 bytes"), "{said}");
     assert_eq!(world.json("idea new Walks")["slug"], "walks-2");
 }
 

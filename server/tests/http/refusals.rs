@@ -15,7 +15,7 @@ use crate::browser::Browser;
 use crate::house::{ADA, Answer, BOB, House, answered};
 
 /// Bodies of a new idea that cannot be understood, each with what is said of it.
-const MISUNDERSTOOD: [(&str, &str); 11] = [
+const MISUNDERSTOOD: [(&str, &str); 13] = [
     ("", "the body is empty"),
     ("{", "the body cannot be understood"),
     ("[]", "the body cannot be understood"),
@@ -26,6 +26,16 @@ const MISUNDERSTOOD: [(&str, &str); 11] = [
     ("{\"text\":\"\\ud800\"}", "`text` cannot be understood"),
     ("{\"text\":\"a\\u0000b\"}", "`text` holds the letter U+0000"),
     ("{\"text\":\" \"}", "the message is empty"),
+    ("{\"text\":\"\\u202e\\u200b\"}", "the message is empty"),
+    (
+        concat!(
+            "{\"text\":\"a\",\"title\":\"",
+            "0123456789012345678901234567890123456789012345678901234567890123456789",
+            "0123456789012345678901234567890123456789012345678901234567890123456789",
+            "0123456789012345678901234567890123456789012345678901234567890\"}"
+        ),
+        "the title has 201 bytes, and 200 is the most",
+    ),
     (
         "{\"text\":\"a\",\"slug\":\"../x\"}",
         "`slug` cannot be understood",

@@ -9,9 +9,6 @@ use serde::Serialize;
 use crate::app::App;
 use crate::error::CliError;
 
-/// A title that is longer is taken for the first message alone.
-const LONGEST_TITLE: usize = 80;
-
 /// The idea.
 #[derive(Debug, Args)]
 pub struct New {
@@ -66,7 +63,8 @@ impl New {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let words = self.title.join(" ");
-        let title = (words.chars().count() <= LONGEST_TITLE).then(|| words.clone());
+        // Words alone are the first message, whose beginning is the title.
+        let title = self.text.is_some().then(|| words.clone());
         let desk = app.desk().await?;
         let opening = Opening {
             user: desk.person()?.name.clone(),
