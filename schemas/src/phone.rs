@@ -22,12 +22,15 @@ pub struct Phone {
     /// The idea that is talked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea: Option<Slug>,
-    /// The last message of that conversation which was shown.
+    /// The message of that conversation after which nothing was shown yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<MessageId>,
-    /// Whether an answer is awaited in it.
+    /// Whether what is said in it comes to the chat: from when it is turned to until another one is.
     #[serde(default)]
     pub listens: bool,
+    /// The message that was said in the chat last, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<MessageId>,
     /// What the next words belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words_for: Option<WordsFor>,
@@ -143,6 +146,7 @@ impl Phone {
             idea: None,
             shown: None,
             listens: false,
+            awaits: None,
             words_for: None,
             begun: None,
             landing: None,

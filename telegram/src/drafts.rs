@@ -19,7 +19,7 @@ use crate::keyboard;
 use crate::styled;
 use crate::surface::{Surface, SurfaceError};
 
-pub(crate) use whole::{DraftError, finish, is_answer, leave, pressed};
+pub(crate) use whole::{DraftError, finish, leave, pressed};
 
 /// How long a message stays as it is before it is edited: a chat takes about one message a second.
 const EVERY: TimeDelta = TimeDelta::seconds(2);
@@ -97,7 +97,7 @@ impl Drafts {
         chat: i64,
     ) -> Result<(), SurfaceError> {
         let now = surface.services.clock.now();
-        let Some(answers) = phone.shown else {
+        let Some(answers) = phone.awaits else {
             return Ok(());
         };
         let Some(coming) = self.coming.get_mut(&answers) else {

@@ -1,8 +1,9 @@
-//! Lets people talk about ideas: what they write belongs to one, and its answers come back.
+//! Lets people talk about ideas: what they write belongs to one, and whatever is said in it comes back, whoever it answers.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
 use ropewalk_schemas::advice::Words;
@@ -26,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_secs(2);
 /// How far apart an answer and the question that it ends in may say that they were made.
 const TOGETHER: TimeDelta = TimeDelta::seconds(10);
+/// How far a clock may be put back between two messages.
+const PUT_BACK: TimeDelta = TimeDelta::minutes(1);
 /// How long a question may take to become notices.
 const UNHEARD: TimeDelta = TimeDelta::minutes(1);
 
@@ -101,15 +104,28 @@ pub(crate) async fn turn_to(
     let Some(idea) = idea else {
         return Ok(format!("No idea is called `{name}`; /ideas lists them."));
     };
+    let said = Query::new().equal("session", idea.session);
+    let said = store.list::<Message>(said).await?;
+    let last = said.iter().map(|message| message.id).max();
     phones::change(&surface.context(), &whom.person.name, |phone| {
-        phone.idea = Some(idea.slug.clone());
-        phone.listens = false;
+        turn(phone, &idea.slug, last);
     })
     .await?;
     Ok(format!("What you write belongs to `{}` now.", idea.slug))
 }
 
-/// Brings what is answered after `message` to the chat.
+/// Turns a phone to an idea, of which everything after `last` comes to the chat; where it is turned to it, nothing is missed.
+fn turn(phone: &mut Phone, idea: &Slug, last: Option<MessageId>) {
+    if phone.listens && phone.idea.as_ref() == Some(idea) {
+        return;
+    }
+    phone.idea = Some(idea.clone());
+    phone.shown = last;
+    phone.listens = true;
+    phone.awaits = None;
+}
+
+/// Brings what is said after `message` to the chat, where an answer to that is awaited.
 pub(crate) async fn listen(
     surface: &Surface,
     whom: &Whom,
@@ -118,9 +134,8 @@ pub(crate) async fn listen(
 ) -> Result<(), SurfaceError> {
     let context = surface.context();
     let changed = phones::change(&context, &whom.person.name, |phone| {
-        phone.idea = Some(idea.clone());
-        phone.shown = Some(message);
-        phone.listens = true;
+        turn(phone, &idea, Some(message));
+        phone.awaits = Some(message);
     });
     Ok(changed.await?)
 }
@@ -209,14 +224,26 @@ pub(crate) async fn follow(surface: Surface, stop: CancellationToken) {
     }
 }
 
+/// What became of a message that was to be shown in a chat.
+#[derive(Debug, Clone, Copy)]
+enum Arrival {
+    /// It is there, or Telegram will never take it.
+    Shown,
+    /// It is tried again after this long.
+    Later(Duration),
+}
+
 /// Shows the answers that there are, and the words of those that come; returns when to look again.
 async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, SurfaceError> {
     let store = &surface.services.store;
-    let waiting = Query::new().equal("listens", true);
-    let phones = store.list::<Phone>(waiting).await?;
-    let awaited: Vec<MessageId> = phones.iter().filter_map(|phone| phone.shown).collect();
+    let turned = Query::new().equal("listens", true);
+    let mut phones = store.list::<Phone>(turned).await?;
+    let awaited: Vec<MessageId> = phones.iter().filter_map(|phone| phone.awaits).collect();
     drafts.keep(&awaited, surface.services.clock.now());
     let mut rest = if drafts.are_coming() { LOOK } else { IDLE };
+    // Where people share a chat, an answer comes there once: to whoever it answers.
+    phones.sort_by_key(|phone| phone.awaits.is_none());
+    let mut arrivals: HashMap<(i64, MessageId), Arrival> = HashMap::new();
     for phone in phones {
         let chat = ropewalk_desk::phones::chat(store, &surface.people, &phone.person).await?;
         let (Some(slug), Some(chat)) = (&phone.idea, chat) else {
@@ -225,59 +252,98 @@ async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, Sur
         let Some(idea) = store.get::<Idea>(slug.as_str()).await? else {
             continue;
         };
-        let messages = Query::new().equal("session", idea.session);
-        let messages = store.list::<Message>(messages).await?;
-        let answer = messages.iter().find(|message| {
-            phone
-                .shown
-                .is_none_or(|shown| drafts::is_answer(message, shown))
-        });
-        let Some(answer) = answer else {
-            rest = rest.min(LOOK);
+        let Some(answer) = next(surface, &phone, &idea).await? else {
+            if phone.awaits.is_some() {
+                rest = rest.min(LOOK);
+            }
             drafts.show(surface, &phone, chat).await?;
             continue;
         };
-        if let Some(later) = shown(surface, &phone, chat, (&idea, answer)).await? {
-            rest = rest.min(later);
+        let arrival = match arrivals.get(&(chat, answer.id)) {
+            Some(arrival) => *arrival,
+            None => show(surface, &phone, chat, (&idea, &answer)).await?,
+        };
+        arrivals.insert((chat, answer.id), arrival);
+        match arrival {
+            Arrival::Shown => {
+                pass(surface, &phone, &answer).await?;
+                // Another one may stand behind it.
+                rest = rest.min(LOOK);
+            }
+            Arrival::Later(after) => rest = rest.min(after),
         }
     }
     Ok(rest)
 }
 
-/// Shows an answer; returns when to try again, where that could not be.
-async fn shown(
+/// Returns the first message of a conversation that its model wrote and a phone does not show yet.
+async fn next(
+    surface: &Surface,
+    phone: &Phone,
+    idea: &Idea,
+) -> Result<Option<Message>, SurfaceError> {
+    let mut messages = Query::new().equal("session", idea.session);
+    if let Some(since) = phone.shown.and_then(made_at) {
+        messages = messages.at_least("at", since - PUT_BACK);
+    }
+    let messages = surface.services.store.list::<Message>(messages).await?;
+    let said = messages.into_iter().map(Versioned::into_inner);
+    Ok(said
+        .filter(|message| message.author == Author::Agent && phone.shown < Some(message.id))
+        .min_by_key(|message| message.id))
+}
+
+/// Returns when an id was made.
+fn made_at(id: MessageId) -> Option<DateTime<Utc>> {
+    let (seconds, nanoseconds) = id.0.get_timestamp()?.to_unix();
+    DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+}
+
+/// Shows an answer in a chat.
+async fn show(
     surface: &Surface,
     phone: &Phone,
     chat: i64,
     (idea, answer): (&Idea, &Message),
-) -> Result<Option<Duration>, SurfaceError> {
+) -> Result<Arrival, SurfaceError> {
     let Some(text) = beside_question(surface, &phone.person, idea, answer).await? else {
-        return Ok(Some(LOOK));
+        return Ok(Arrival::Later(LOOK));
     };
-    let answers = phone.shown.unwrap_or(answer.id);
-    match drafts::finish(surface, phone, (chat, answers), &text).await {
-        Ok(()) => {}
-        Err(DraftError::Store(failed)) => return Err(failed),
+    match drafts::finish(surface, phone, (chat, answered(phone, answer)), &text).await {
+        Ok(()) => Ok(Arrival::Shown),
+        Err(DraftError::Store(failed)) => Err(failed),
         Err(DraftError::Api(error @ (ApiError::Later { .. } | ApiError::Unanswered(_)))) => {
-            return Ok(Some(error.rest(IDLE)));
+            Ok(Arrival::Later(error.rest(IDLE)))
         }
         Err(DraftError::Api(ApiError::Refused(reason))) => {
             warn!("an answer did not reach chat {chat}: {reason}");
+            Ok(Arrival::Shown)
         }
     }
-    let shown = answer.id;
-    phones::change(&surface.context(), &phone.person, |phone| {
+}
+
+/// Returns what a message of the model answers.
+fn answered(phone: &Phone, answer: &Message) -> MessageId {
+    let answers = answer.answers.or(phone.awaits).or(phone.shown);
+    answers.unwrap_or(answer.id)
+}
+
+/// Writes down that an answer is shown.
+async fn pass(surface: &Surface, phone: &Phone, answer: &Message) -> Result<(), SurfaceError> {
+    let (idea, answers) = (phone.idea.clone(), answered(phone, answer));
+    let context = surface.context();
+    let passed = phones::change(&context, &phone.person, |phone| {
         if phone.draft.is_some_and(|draft| draft.answers == answers) {
             drafts::leave(phone);
         }
-        // Somebody who wrote meanwhile waits for the next answer.
-        if phone.shown < Some(shown) {
-            phone.shown = Some(shown);
-            phone.listens = false;
+        // Somebody who turned to another idea meanwhile has seen nothing of that.
+        if phone.idea == idea && phone.shown < Some(answer.id) {
+            phone.shown = Some(answer.id);
+            // Somebody who wrote meanwhile waits for the next answer.
+            phone.awaits = phone.awaits.filter(|awaits| answers < *awaits);
         }
-    })
-    .await?;
-    Ok(None)
+    });
+    Ok(passed.await?)
 }
 
 /// Returns what is left of an answer without the question that it ends in, where that comes as a notice; none while

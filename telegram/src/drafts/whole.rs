@@ -90,8 +90,12 @@ pub(crate) async fn pressed(
 }
 
 /// Says whether a message of a conversation answers another one.
-pub(crate) fn is_answer(message: &Message, answers: MessageId) -> bool {
-    message.author == Author::Agent && message.id > answers
+fn is_answer(message: &Message, answers: MessageId) -> bool {
+    let is_after = || message.id > answers;
+    message.author == Author::Agent
+        && message
+            .answers
+            .map_or_else(is_after, |answered| answered == answers)
 }
 
 /// Says why an answer is not shown yet.

@@ -1,11 +1,11 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
 use anyhow::Context as _;
-use ropewalk_desk::halt;
+use ropewalk_desk::{halt, ideas};
 use ropewalk_orchestrator::questions::QuestionRequest;
-use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::question::About;
+use ropewalk_schemas::{MessageId, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 
 use crate::house::{ADA, BOB, House, asking};
@@ -126,6 +126,44 @@ async fn an_idea_and_its_conversation_go_by_chat_also_over_a_restart() -> anyhow
     );
     phones.write(ADA, ADA, "/ideas").await?;
     phones.message(ADA, "walks: Walks (draft)").await?;
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_answered_to_others_reaches_every_phone_that_is_turned_to_the_idea_once()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    answer(&house, "Who walks?").await?;
+    phones.message(ADA, "Who walks?").await?;
+    // Cleo has no phone; what she says comes by a page, as an answer to a question may.
+    let cleo = UserSlug::parse("cleo")?;
+    let session = idea(&house).await?.session;
+    ideas::say(&house.context()?, session, &cleo, "Dogs").await?;
+    answer(&house, "Which dogs?").await?;
+    phones.message(ADA, "Which dogs?").await?;
+    phones.write(BOB, BOB, "/idea walks").await?;
+    phones.message(BOB, "belongs to walks now").await?;
+    answer(&house, "Small ones?").await?;
+    phones.message(ADA, "Small ones?").await?;
+    phones.message(BOB, "Small ones?").await?;
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    ideas::finish(&house.context()?, &Slug::parse("walks")?, &cleo).await?;
+    answer(&house, "This is the brief.").await?;
+    answer(&house, "It is saved.").await?;
+    for chat in [ADA, BOB] {
+        phones.message(chat, "It is saved.").await?;
+    }
+    let texts = |told: Vec<crate::phones::Message>| -> Vec<String> {
+        told.into_iter().skip(1).map(|one| one.text).collect()
+    };
+    let late = ["Small ones?", "This is the brief.", "It is saved."];
+    assert_eq!(texts(phones.messages(BOB).await?), late);
+    let all = [&["Who walks?", "Which dogs?"][..], &late].concat();
+    assert_eq!(texts(phones.messages(ADA).await?), all);
     house.close().await
 }
 
