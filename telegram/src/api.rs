@@ -137,6 +137,9 @@ impl From<ApiError> for SendError {
 /// What is asked of Telegram.
 #[async_trait]
 pub(crate) trait Api: Send + Sync + 'static {
+    /// Returns the name of the bot.
+    async fn name(&self) -> Result<String, ApiError>;
+
     /// Lets Telegram bring what people do to `address`, one at a time, each with `secret`.
     async fn hook(&self, address: &Url, secret: &str) -> Result<(), ApiError>;
 

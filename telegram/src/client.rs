@@ -171,6 +171,10 @@ impl TelegramClient {
 
 #[async_trait]
 impl Api for TelegramClient {
+    async fn name(&self) -> Result<String, ApiError> {
+        Self::name(self).await
+    }
+
     async fn hook(&self, address: &Url, secret: &str) -> Result<(), ApiError> {
         let set = self
             .bot

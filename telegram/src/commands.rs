@@ -127,23 +127,39 @@ pub(crate) fn menu() -> Vec<(&'static str, &'static str)> {
     rows.map(|(name, does, _)| (*name, *does)).collect()
 }
 
-/// Reads a text.
+/// Reads a text; in a group the name of the bot that is meant may stand behind a command.
 pub(crate) fn read(text: &str) -> TextInput<'_> {
-    let Some(typed) = text.trim().strip_prefix('/') else {
+    let Some((name, _, rest)) = split(text) else {
         return TextInput::Words;
     };
-    let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-    // In a group the name of the bot stands behind the command.
-    let name = name.split('@').next().unwrap_or(name);
-    if name == START {
-        return TextInput::Start(rest.trim());
+    if name.eq_ignore_ascii_case(START) {
+        return TextInput::Start(rest);
     }
     COMMANDS
         .iter()
-        .find(|(known, ..)| *known == name)
+        .find(|(known, ..)| known.eq_ignore_ascii_case(name))
         .map_or(TextInput::Unknown(name), |(_, _, command)| {
-            TextInput::Order(*command, rest.trim())
+            TextInput::Order(*command, rest)
         })
+}
+
+/// Returns the bot that a command is meant for, where it says one.
+pub(crate) fn addressee(text: &str) -> Option<&str> {
+    split(text).and_then(|(_, bot, _)| bot)
+}
+
+/// Splits a command into its name, the bot that it says, and what stands behind them.
+fn split(text: &str) -> Option<(&str, Option<&str>, &str)> {
+    let typed = text.trim().strip_prefix('/')?;
+    let (first, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+    let is_name = |name: &str| {
+        let is_of_names = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        !name.is_empty() && name.chars().all(is_of_names)
+    };
+    let addressed = first.split_once('@');
+    let addressed = addressed.filter(|(name, bot)| is_name(name) && is_name(bot));
+    let (name, bot) = addressed.map_or((first, None), |(name, bot)| (name, Some(bot)));
+    Some((name, bot, rest.trim()))
 }
 
 #[cfg(test)]
@@ -151,24 +167,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_known_by_its_name_also_behind_that_of_the_bot() {
-        for (text, expected) in [
-            ("/start 12ab", TextInput::Start("12ab")),
-            ("/start", TextInput::Start("")),
-            ("/status", TextInput::Order(Command::Status, "")),
+    fn a_command_is_known_by_its_name_also_before_that_of_a_bot() {
+        for (text, expected, bot) in [
+            ("/start 12ab", TextInput::Start("12ab"), None),
+            ("/Start", TextInput::Start(""), None),
+            ("/status", TextInput::Order(Command::Status, ""), None),
             (
-                "/pause@rope_bot  walks ",
+                "/STATUS@rope_bot",
+                TextInput::Order(Command::Status, ""),
+                Some("rope_bot"),
+            ),
+            (
+                "/pause@Other_bot  walks ",
                 TextInput::Order(Command::Pause, "walks"),
+                Some("Other_bot"),
             ),
             (
-                "/newtask A walk\nof two",
-                TextInput::Order(Command::New, "A walk\nof two"),
+                "/newtask A walk\nof two@three",
+                TextInput::Order(Command::New, "A walk\nof two@three"),
+                None,
             ),
-            ("/approve", TextInput::Unknown("approve")),
-            ("yes", TextInput::Words),
-            ("", TextInput::Words),
+            ("/approve", TextInput::Unknown("approve"), None),
+            ("/etc/x@y is odd", TextInput::Unknown("etc/x@y"), None),
+            ("yes@rope_bot", TextInput::Words, None),
+            ("", TextInput::Words, None),
         ] {
-            assert_eq!(read(text), expected, "{text}");
+            assert_eq!((read(text), addressee(text)), (expected, bot), "{text}");
         }
     }
 }

@@ -10,11 +10,12 @@ use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, InvalidId};
+use tokio::sync::OnceCell;
 use tracing::warn;
 
 use crate::api::{Api, ApiError, Button, Letter};
 use crate::client::TelegramClient;
-use crate::styled;
+use crate::{commands, styled};
 
 /// How often a message of an answer is sent in all before the rest of it is left.
 const TRIES: u32 = 6;
@@ -34,6 +35,8 @@ pub(crate) struct Surface {
     pub(crate) api: Arc<dyn Api>,
     /// The number of the bot.
     pub(crate) bot: i64,
+    /// Its name, once somebody said it.
+    name: Arc<OnceCell<String>>,
     /// The providers of the models that build.
     pub(crate) builds_with: Vec<String>,
     /// The state directory.
@@ -91,6 +94,7 @@ impl Surface {
             people: parts.people,
             rules: parts.rules,
             bot: parts.client.id(),
+            name: Arc::default(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
             state: parts.state,
@@ -101,6 +105,15 @@ impl Surface {
     /// Returns a context in which a person begins a chain of events.
     pub(crate) fn context(&self) -> Context {
         Context::new(&self.services, self.source.clone())
+    }
+
+    /// Says whether a text is a command for another bot: a group may have several.
+    pub(crate) async fn is_for_another(&self, text: &str) -> Result<bool, ApiError> {
+        let Some(bot) = commands::addressee(text) else {
+            return Ok(false);
+        };
+        let name = self.name.get_or_try_init(|| self.api.name()).await?;
+        Ok(!name.eq_ignore_ascii_case(bot))
     }
 
     /// Answers in a chat, again while Telegram puts it off; an answer that does not arrive changes nothing about what was done.
@@ -140,6 +153,9 @@ pub(crate) enum SurfaceError {
     /// The store cannot be written.
     #[error("{}", Words::of(.0))]
     Commit(#[from] ropewalk_store::CommitError),
+    /// Telegram does not say what has to be known.
+    #[error(transparent)]
+    Api(#[from] ApiError),
 }
 
 impl From<ropewalk_desk::phones::CommitOrRead> for SurfaceError {

@@ -84,6 +84,11 @@ fn is_done(begun: UpdateRecord, update: i64, now: DateTime<Utc>) -> bool {
 
 /// Does what somebody did; returns whether it was the words that a choice waited for.
 async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, SurfaceError> {
+    if let Interaction::Wrote { text, .. } = did
+        && surface.is_for_another(text).await?
+    {
+        return Ok(false);
+    }
     let mut spent = false;
     let told = match did {
         Interaction::Pressed {
@@ -165,6 +170,9 @@ async fn introduced(
     let TextInput::Start(code) = commands::read(text) else {
         return Ok(());
     };
+    if surface.is_for_another(text).await? {
+        return Ok(());
+    }
     match phones::link(&surface.context(), &surface.people, code, from).await {
         Ok(person) => {
             info!("chat {} is linked to `{}`", from.chat, person.name);

@@ -230,6 +230,20 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_for_another_bot_does_nothing_in_silence() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for typed in ["/stopall@other_bot now", "/status@other_bot", "/nope@x"] {
+        phones.write(ADA, ADA, typed).await?;
+    }
+    phones.write(ADA, ADA, "/STATUS@Ropewalk_Bot").await?;
+    phones.message(ADA, "No question is open.").await?;
+    assert_eq!(phones.messages(ADA).await?.len(), 1);
+    assert_eq!(halt::standing(&house.services.store).await?, None);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_stopped_and_goes_on_from_the_phone_of_who_may() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let house = House::open(directory.path(), &phones.server).await?;
