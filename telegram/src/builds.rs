@@ -46,9 +46,18 @@ pub(crate) async fn steer(
     };
     let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
     Ok(match steered {
-        Ok(_) => format!("Recorded: the build of `{}` does so.", build.idea),
+        Ok(_) => format!("Recorded: the build of `{}` {}.", build.idea, does(wish)),
         Err(error) => Words::of(&error).to_string(),
     })
+}
+
+/// Says what a build does by a wish.
+const fn does(wish: Wish) -> &'static str {
+    match wish {
+        Wish::Pause => "pauses",
+        Wish::Resume => "goes on",
+        Wish::Stop => "stops",
+    }
 }
 
 /// Asks for another try of a task, perhaps with advice.

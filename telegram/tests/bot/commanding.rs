@@ -56,10 +56,16 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     }
 
     let build = built(&house, "walks", "running").await?;
-    let stopped = told(&phones, ADA, "/stop walks").await?.text;
-    assert_eq!(stopped, "Recorded: the build of walks does so.");
-    let wished = json!({ "build_id": build, "requested_by": "ada" });
-    assert_eq!(events(&house, "build.stop").await?, [wished]);
+    for (typed, does, event) in [
+        ("/pause walks", "pauses", "build.pause"),
+        ("/resume walks", "goes on", "build.resume"),
+        ("/stop walks", "stops", "build.stop"),
+    ] {
+        let said = told(&phones, ADA, typed).await?.text;
+        assert_eq!(said, format!("Recorded: the build of walks {does}."));
+        let wished = json!({ "build_id": build, "requested_by": "ada" });
+        assert_eq!(events(&house, event).await?, [wished], "{typed}");
+    }
 
     let greeted = told(&phones, ADA, "/start").await?.text;
     assert!(

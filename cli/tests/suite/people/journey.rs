@@ -198,7 +198,7 @@ fn answer_by_phone(world: &World, server: &TelegramServer) {
 fn pause_by_phone(world: &World, server: &TelegramServer) {
     until_first_task(world, "working");
     write_text(server, "/pause walks");
-    hears(server, "Recorded: the build of walks does so.");
+    hears(server, "Recorded: the build of walks pauses.");
     paused(world);
     write_text(server, "/status");
     hears(server, "walks: paused, 1 of 2 tasks complete");

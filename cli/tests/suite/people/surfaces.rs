@@ -183,7 +183,7 @@ fn a_pause_of_a_phone_holds_until_the_api_resumes_and_the_other_way_round() {
     let id = text(&builds["items"][0]["id"]).to_owned();
     assert_eq!(builds["items"][0]["spec"], spec["id"]);
 
-    ada.say("/pause walks", "Recorded: the build of walks does so.");
+    ada.say("/pause walks", "Recorded: the build of walks pauses.");
     let begun = build_when(&ada, &id, |build| build["state"] == "paused");
     assert_eq!(begun["pause_reason"], "person");
     ada.say("/status", "walks: paused");
@@ -208,7 +208,7 @@ fn a_pause_of_a_phone_holds_until_the_api_resumes_and_the_other_way_round() {
         "{told}"
     );
     build_when(&ada, &id, |build| build["state"] == "paused");
-    ada.say("/resume walks", "Recorded: the build of walks does so.");
+    ada.say("/resume walks", "Recorded: the build of walks goes on.");
     build_when(&ada, &id, |build| build["state"] == "succeeded");
     let mut tasks: Vec<String> = ada
         .events("task.started")
