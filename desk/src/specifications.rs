@@ -19,7 +19,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned}
 use crate::ideas::is_abandoned;
 use crate::people::{PermissionError, Person};
 
-pub use approval::{ApproveError, ApprovedRevision, add_approval, approve};
+pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approved_by};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -321,8 +321,8 @@ pub async fn reject_shown(
                 reason: reason.to_owned(),
             }),
         ));
-        let reason = "the specification was rejected";
-        if closed(changes, &context, &found, reason).await? {
+        let reason = format!("the specification was rejected by {}", by.name);
+        if closed(changes, &context, &found, &reason).await? {
             return Ok(state);
         }
     }

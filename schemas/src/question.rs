@@ -103,6 +103,9 @@ pub struct Question {
     /// What people answered when it was closed already: kept, and without effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Answer>,
+    /// Why it was closed though nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_because: Option<String>,
     /// The earlier question whose answer was reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<QuestionId>,
@@ -119,6 +122,13 @@ pub struct Question {
 }
 
 impl Question {
+    /// Says why no answer is needed any more, of one that was closed without any.
+    pub fn without_answer(&self) -> String {
+        let why = self.closed_because.clone();
+        let why = why.unwrap_or_else(|| format!("it was {}", self.state));
+        format!("No answer is needed any more: {why}")
+    }
+
     /// Returns the answer with what the chosen option means; none while nobody answered.
     pub fn answer_in_full(&self) -> Option<String> {
         let answer = self.answer.as_ref()?;

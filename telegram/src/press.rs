@@ -216,19 +216,21 @@ async fn answered(
         }
         Err(RefusedAnswer::Answer(AnswerError::Closed { .. })) => {
             let question = context.store.get::<Question>(&id.to_string()).await?;
-            let first = question
-                .as_ref()
-                .and_then(|question| question.answer.as_ref());
-            Ok(match first {
-                Some(first) if first.by == whom.person.name.as_str() && is_same(first, given) => {
-                    format!("Taken: {}", first.text)
-                }
-                Some(first) => format!(
-                    "Answered already, by {} over {}: {}",
-                    first.by, first.channel, first.text
-                ),
-                None => "No answer is needed any more.".to_owned(),
-            })
+            let question = question.as_deref();
+            Ok(
+                match question.and_then(|question| question.answer.as_ref()) {
+                    Some(first)
+                        if first.by == whom.person.name.as_str() && is_same(first, given) =>
+                    {
+                        format!("Taken: {}", first.text)
+                    }
+                    Some(first) => format!(
+                        "Answered already, by {} over {}: {}",
+                        first.by, first.channel, first.text
+                    ),
+                    None => question.map(Question::without_answer).unwrap_or_default(),
+                },
+            )
         }
         Err(RefusedAnswer::Answer(AnswerError::Read(error))) => Err(error.into()),
         Err(RefusedAnswer::Answer(AnswerError::Commit(error))) => Err(error.into()),

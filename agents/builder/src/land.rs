@@ -471,7 +471,8 @@ async fn record(
         changes.put(evidence);
     }
     disown(&context, &mut changes, build.id).await?;
-    ask::supersede_about(&context, &mut changes, build.id, "the branch was landed").await?;
+    let why = format!("the branch was landed in `{}` by {by}", landed.into);
+    ask::supersede_about(&context, &mut changes, build.id, &why).await?;
     changes.emit(context.event(
         Subject::build(build.id),
         Payload::BuildMerged(BuildMerged {

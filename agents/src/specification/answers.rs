@@ -85,8 +85,8 @@ async fn approve(
     .await
     {
         Ok(_) => {
-            let reason = "the specification was approved";
-            specifications::close_questions(&mut changes, context, &spec, reason).await?;
+            let reason = specifications::approved_by(&by, &answer.channel);
+            specifications::close_questions(&mut changes, context, &spec, &reason).await?;
             Ok(changes)
         }
         // Abandoned, approved by somebody else, under revision, or of an earlier one: nothing is left to approve.

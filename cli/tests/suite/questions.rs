@@ -37,6 +37,7 @@ pub(crate) fn question(
         state: QuestionState::Pending,
         answer: None,
         late: Vec::new(),
+        closed_because: None,
         reused_from: None,
         correlation_id: CorrelationId(Uuid::nil()),
         asked_at,

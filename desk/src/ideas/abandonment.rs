@@ -136,8 +136,9 @@ pub async fn abandon(
                 },
             );
         }
+        let abandoned = format!("the idea was abandoned by {}", by.name);
         for question in &asked {
-            questions::supersede(&mut changes, &context, question, "the idea was abandoned");
+            questions::supersede(&mut changes, &context, question, &abandoned);
         }
         let why = reason.as_deref().map(|why| format!(": {why}"));
         for spec in &specs {

@@ -74,6 +74,11 @@ pub struct ApprovedRevision {
     pub price: Option<Price>,
 }
 
+/// Says why what was asked about a specification is closed that somebody approved over `channel`.
+pub fn approved_by(by: &UserSlug, channel: &str) -> String {
+    format!("the specification was approved by {by} over {channel}")
+}
+
 /// Approves one revision by its hash, exactly once, for somebody who may.
 pub async fn approve(
     context: &Context,
@@ -96,13 +101,8 @@ pub async fn approve(
         let mut changes = ChangeSet::new();
         let approved =
             add_approval(&mut changes, &context, &found, hash, (&by.name, priority)).await?;
-        close_questions(
-            &mut changes,
-            &context,
-            &found,
-            "the specification was approved",
-        )
-        .await?;
+        let reason = approved_by(&by.name, context.source().as_str());
+        close_questions(&mut changes, &context, &found, &reason).await?;
         match context.store.commit(changes).await {
             Ok(_) => return Ok(approved),
             // Somebody was faster: look again, and tell who.

@@ -82,7 +82,7 @@ pub(super) fn closed(question: &Question) -> NoticeText {
             quoted(&answer.text)
         ),
         (Some(answer), _) => format!("Taken by default: {}", quoted(&answer.text)),
-        (None, state) => format!("No answer is needed any more: it was {}", state.as_str()),
+        (None, _) => question.without_answer(),
     };
     text(title, [question.text.clone()], None)
 }

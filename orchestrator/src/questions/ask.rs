@@ -173,6 +173,7 @@ fn question(context: &Context, deadlines: &Deadlines, asking: QuestionRequest) -
         state: QuestionState::Pending,
         answer: None,
         late: Vec::new(),
+        closed_because: None,
         reused_from: None,
         correlation_id: context.correlation(),
         asked_at,
@@ -195,6 +196,7 @@ pub fn supersede(
         question,
         &Question {
             state,
+            closed_because: Some(reason.to_owned()),
             ..question.record.clone()
         },
     );

@@ -222,6 +222,7 @@ pub(super) mod tests {
             state: QuestionState::Pending,
             answer: None,
             late: Vec::new(),
+            closed_because: None,
             reused_from: None,
             correlation_id: CorrelationId(Uuid::nil()),
             asked_at: DateTime::UNIX_EPOCH,

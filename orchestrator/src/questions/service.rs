@@ -80,10 +80,12 @@ impl QuestionService {
             }
             Ending::Dismiss => {
                 let state = QuestionState::Dismissed;
+                let reason = "nobody answered in time".to_owned();
                 changes.update(
                     question,
                     &Question {
                         state,
+                        closed_because: Some(reason.clone()),
                         ..question.record.clone()
                     },
                 );
@@ -91,7 +93,7 @@ impl QuestionService {
                     Subject::question(question.id),
                     Payload::QuestionDismissed(QuestionClosed {
                         question_id: question.id,
-                        reason: "nobody answered in time".to_owned(),
+                        reason,
                         about: question.about.clone(),
                     }),
                 ));

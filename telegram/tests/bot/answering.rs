@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chrono::TimeDelta;
+use ropewalk_desk::specifications;
+use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Deadlines, QuestionRequest};
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::question::{QuestionKind, QuestionState};
-use ropewalk_schemas::{ChoiceId, EventPattern};
+use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
+use ropewalk_schemas::{ChoiceId, ComponentName, ContentHash, EventPattern, Priority, Slug};
 use ropewalk_store::{ChangeSet, EventFilter};
 
-use crate::house::{ADA, BOB, House, asking};
+use crate::commanding::generated;
+use crate::house::{ADA, BOB, House, asking, people};
 use crate::phones::{Phones, until};
 
 async fn answers(house: &House) -> anyhow::Result<usize> {
@@ -225,6 +228,42 @@ async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyh
         .shown("Answered already, by eve over cli: Leave it")
         .await?;
     assert_eq!(answers(&house).await?, 1);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_approved_elsewhere_is_told_in_the_place_of_what_was_asked() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let spec = generated(&house, "walks").await?;
+    let asking = QuestionRequest {
+        about: About::Specification { spec },
+        idea: Some(Slug::parse("walks")?),
+        consequential: true,
+        ..asking("spec_complete", "Build it?")?
+    };
+    house.put(ChangeSet::new(), asking).await?;
+    let asked = phones.message(ADA, "Build it?").await?;
+    phones.message(BOB, "Build it?").await?;
+    let ada = people()?.named("ada").context("no ada")?;
+    let over_api = Context::new(&house.services, ComponentName::parse("api")?);
+    let hash = ContentHash::of(b"walks");
+    specifications::approve(&over_api, spec, &hash, &ada, Priority::DEFAULT).await?;
+    let edits = until("two mended messages", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((edits.len() >= 2).then_some(edits))
+    })
+    .await?;
+    let text = "No answer is needed any more: the specification was approved by ada over api";
+    for edit in &edits {
+        let told = edit["parameters"]["text"].as_str().unwrap_or_default();
+        assert!(told.starts_with(text), "{told}");
+    }
+    phones
+        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones.shown(text).await?;
     house.close().await
 }
 

@@ -7,7 +7,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::question::{Choice, QuestionState};
 use ropewalk_schemas::specification::Specification;
-use ropewalk_schemas::{ChoiceId, ContentHash, UserSlug};
+use ropewalk_schemas::{ChoiceId, ContentHash, SpecId, UserSlug};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
 
@@ -91,24 +91,41 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     house.close().await
 }
 
+/// Adds a specification of an idea that waits for an approval.
+pub(crate) async fn generated(house: &House, idea: &str) -> anyhow::Result<SpecId> {
+    let mut changes = ChangeSet::new();
+    let spec = add_specification(&mut changes, house, (idea, "generated"))?;
+    house.services.store.commit(changes).await?;
+    Ok(spec)
+}
+
+fn add_specification(
+    changes: &mut ChangeSet,
+    house: &House,
+    (idea, state): (&str, &str),
+) -> anyhow::Result<SpecId> {
+    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let spec: Specification = serde_json::from_value(json!({
+        "id": ids.next(), "idea": idea, "user": "ada", "state": state, "revision": 1,
+        "hash": ContentHash::of(idea.as_bytes()), "complexity": "simple", "requested_by": "ada",
+        "correlation_id": ids.next(), "created_at": now, "updated_at": now,
+    }))?;
+    changes.insert(&spec);
+    Ok(spec.id)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_build_whose_specification_is_not_approved_is_refused_in_those_words()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let house = House::open(directory.path(), &phones.server).await?;
-    let (ids, now) = (&house.services.ids, house.services.clock.now());
     let mut changes = ChangeSet::new();
-    for (idea, state) in [
+    for of in [
         ("walks", "generated"),
         ("rivers", "draft"),
         ("dogs", "rejected"),
     ] {
-        let spec: Specification = serde_json::from_value(json!({
-            "id": ids.next(), "idea": idea, "user": "ada", "state": state, "revision": 1,
-            "hash": ContentHash::of(idea.as_bytes()), "complexity": "simple", "requested_by": "ada",
-            "correlation_id": ids.next(), "created_at": now, "updated_at": now,
-        }))?;
-        changes.insert(&spec);
+        add_specification(&mut changes, &house, of)?;
     }
     house.services.store.commit(changes).await?;
     for (typed, expected) in [

@@ -65,6 +65,7 @@ fn question(text: &str) -> Result<Question, InvalidId> {
         state: QuestionState::Pending,
         answer: None,
         late: Vec::new(),
+        closed_because: None,
         reused_from: None,
         correlation_id: ids.next().into(),
         asked_at: Clock::system().now(),

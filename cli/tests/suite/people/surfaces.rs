@@ -118,7 +118,11 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
     let approve = format!("POST /api/specifications/{id}/approve");
     let (status, said) = ada.api(&approve, &json!({ "hash": old }));
     assert_eq!(status, 409, "{said}");
-    ada.press(&first, "start building", "No answer is needed any more.");
+    ada.press(
+        &first,
+        "start building",
+        "No answer is needed any more: a new revision was asked for",
+    );
 
     // What is cancelled does not begin, by an older button either.
     let shown = ada.say("/execute walks", "Build walks?");
