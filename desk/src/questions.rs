@@ -55,6 +55,14 @@ pub async fn answer_defaults(
     questions::answer_defaults(context, person.name.as_str(), channel).await
 }
 
+/// Says whether a question waits for `person`: where any choice of it takes a right, for whoever may choose one of those.
+pub fn waits_for(question: &Question, person: &Person) -> bool {
+    let choices = question.choices.iter();
+    let rights = choices.filter_map(|choice| needed(question, &choice.id));
+    let mut rights = rights.peekable();
+    rights.peek().is_none() || rights.any(|right| person.demand(right).is_ok())
+}
+
 /// Returns what it takes to choose this.
 pub fn needed(question: &Question, choice: &ChoiceId) -> Option<Right> {
     Trigger::parse(&question.trigger)?.right(choice)

@@ -7,6 +7,7 @@ use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::BuildOffer;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
@@ -36,6 +37,11 @@ pub(crate) async fn offer(
     let Some(hash) = spec.hash.clone() else {
         return Ok(None);
     };
+    if let Err(forbidden) = whom.person.demand(Right::Approve) {
+        let refusal = Words::of(&forbidden);
+        let text = format!("The specification of `{idea}` waits for an approval. {refusal}");
+        return Ok(Some(text.into()));
+    }
     let text = told(surface, &spec).await?;
     let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
     let context = surface.context();

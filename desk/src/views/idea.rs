@@ -105,22 +105,23 @@ pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, Re
         ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
     }
     let builds = build::of_ideas(store, &ideas).await?;
-    let mut rows = rows(store, ideas, &builds).await?;
+    let open = blocking_questions(store).await?;
+    let mut rows = rows(store, ideas, &builds, &open).await?;
     // How far it has come is told by its builds too, so that no column holds it.
     rows.retain(|row| filter.state.is_none_or(|state| row.state == state));
     Ok(rows)
 }
 
-/// Adds to each of `ideas`, of which were `builds`, where its conversation stands.
+/// Adds to each of `ideas`, of which were `builds`, where its conversation stands; some of `open` hold it up.
 pub(super) async fn rows(
     store: &Store,
     ideas: Vec<Idea>,
     builds: &BTreeMap<Slug, Vec<Build>>,
+    open: &[Question],
 ) -> Result<Vec<IdeaRow>, ReadError> {
-    let (open, sessions) =
-        futures::try_join!(blocking_questions(store), conversations(store, &ideas))?;
+    let sessions = conversations(store, &ideas).await?;
     let rows = ideas.into_iter().map(|idea| {
-        let waits = !waits_for(&idea, &open).is_empty();
+        let waits = waits_for(&idea.slug, open).next().is_some();
         let session = sessions.get(&idea.session);
         let built = builds.get(&idea.slug).map_or(&[][..], Vec::as_slice);
         row(standing(idea, built), session, waits)
@@ -161,7 +162,8 @@ pub async fn show(
         .equal("session", idea.session.to_string())
         .order_by("at");
     let session = store.get::<Session>(&idea.session.to_string()).await?;
-    let waits_for = waits_for(&idea, &blocking_questions(store).await?);
+    let open = blocking_questions(store).await?;
+    let waits_for = waits_for(&idea.slug, &open).map(|question| question.id);
     let builds = records(store.list::<Build>(of_idea()).await?);
     let abandoned = match idea.state {
         IdeaState::Abandoned => abandonment::of(store, &idea.slug).await?,
@@ -174,7 +176,7 @@ pub async fn show(
         conversation: session.map(|session| session.record),
         messages: said(store, of_session).await?,
         specifications: records(store.list(of_idea()).await?),
-        waits_for,
+        waits_for: waits_for.collect(),
         relations: relations::of(store, &builds).await?,
         idea: standing(idea, &builds),
         builds,
@@ -197,9 +199,10 @@ fn row(idea: Idea, session: Option<&Session>, waits_for_answer: bool) -> IdeaRow
 }
 
 /// Returns the open questions about an idea, whatever part of the work on it they hold up.
-fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
+fn waits_for<'a>(
+    idea: &'a Slug,
+    open: &'a [Question],
+) -> impl Iterator<Item = &'a Question> + use<'a> {
     open.iter()
-        .filter(|question| question.idea.as_ref() == Some(&idea.slug))
-        .map(|question| question.id)
-        .collect()
+        .filter(move |question| question.idea.as_ref() == Some(idea))
 }

@@ -31,7 +31,7 @@ pub fn task(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
         .join(" < ");
     match (&task.reason, task.question, blocked.is_empty()) {
         (Some(reason), _, _) => reason.clone(),
-        (None, Some(question), _) => format!("waits for your answer to question {question}"),
+        (None, Some(question), _) => format!("waits for an answer to question {question}"),
         (None, None, false) => format!("blocked by {blocked}"),
         (None, None, true) => String::new(),
     }

@@ -5,12 +5,15 @@ pub(super) mod find;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use ropewalk_desk::people::Person;
+use ropewalk_desk::questions;
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_desk::views::idea::IdeaRow;
 use ropewalk_desk::views::idea::board::{self, BoardCard};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::{IdeaState, Phase};
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{SpecState, Specification};
 
 use super::frame::{Frame, page};
@@ -49,7 +52,7 @@ struct Card {
     waits: String,
     /// Where to act on that.
     href: String,
-    /// Whether a person is waited for.
+    /// Whether it waits for whoever looks.
     is_yours: bool,
     /// Tasks that are complete, of how many.
     tasks: Option<(u64, u64)>,
@@ -80,7 +83,8 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let board = board::show(store, wanted.number(), &shared.builds_with).await?;
-    let cards = board.cards.into_iter().map(card);
+    let cards = board.cards.into_iter();
+    let cards = cards.map(|shown| card(shown, &frame.person));
     let mut columns = [
         (
             Stage::Talk,
@@ -95,12 +99,12 @@ pub(super) async fn show(
         (
             Stage::Build,
             "Built",
-            "A build begins when you approve a specification.",
+            "A build begins when a specification is approved.",
         ),
         (
             Stage::Landed,
             "Landed",
-            "What is built lands when you say so, in its last question.",
+            "What is built lands when its last question is answered so.",
         ),
     ]
     .map(|(stage, title, empty)| Column {
@@ -130,11 +134,12 @@ pub(super) async fn new(frame: Frame) -> Result<Response, Problem> {
     page(&New { frame })
 }
 
-fn card(card: BoardCard) -> Card {
+fn card(card: BoardCard, person: &Person) -> Card {
     let BoardCard {
         idea: row,
         specification,
         build,
+        waits_for,
         is_unhandled,
     } = card;
     let (spec, built) = (specification.as_ref(), build.as_ref());
@@ -165,13 +170,18 @@ fn card(card: BoardCard) -> Card {
     };
     let is_offered = spec.is_some_and(|spec| spec.state == SpecState::Generated);
     let is_open = !matches!(stage, Stage::Landed | Stage::Abandoned);
-    let is_yours = row.waits_for_answer || (is_offered && is_open);
+    let is_asked = waits_for
+        .iter()
+        .any(|question| questions::waits_for(question, person));
+    let may_approve = person.demand(Right::Approve).is_ok();
+    let is_yours = is_asked || (is_offered && is_open && may_approve);
     let (waits, href) = if is_unhandled && row.state != IdeaState::Abandoned {
         let waits = "something could not be handled; its page says what".to_owned();
         (waits, format!("/ideas/{}", row.slug))
     } else if row.waits_for_answer {
         let href = format!("/questions?idea={}", row.slug);
-        ("waits for your answer".to_owned(), href)
+        let whose = if is_asked { "your" } else { "an" };
+        (format!("waits for {whose} answer"), href)
     } else {
         (waits, href)
     };
@@ -194,7 +204,7 @@ fn specified(spec: &Specification, idea: &str) -> BoardStatus {
     let href = format!("/specifications/{}", spec.id);
     let waits = match spec.state {
         SpecState::Draft => "its specification is being written",
-        SpecState::Generated => "waits for your approval",
+        SpecState::Generated => "waits for an approval",
         SpecState::Approved => {
             return (
                 Stage::Build,
@@ -229,7 +239,7 @@ fn building(row: &BuildRow, spec: Option<&Specification>) -> BoardStatus {
             BuildState::Queued | BuildState::Priming => "begins",
             BuildState::Running => "its tasks are worked on",
             BuildState::Verifying => "the whole of it is checked",
-            BuildState::Succeeded => "is built; lands when you say so",
+            BuildState::Succeeded => "is built; lands when somebody says so",
             BuildState::Paused => "stands still",
             BuildState::Failed | BuildState::Stopped => "can be resumed",
         };
@@ -237,7 +247,7 @@ fn building(row: &BuildRow, spec: Option<&Specification>) -> BoardStatus {
     });
     let further = spec.and_then(|spec| match spec.state {
         SpecState::Draft => Some("; another revision is being written"),
-        SpecState::Generated => Some("; another revision waits for your approval"),
+        SpecState::Generated => Some("; another revision waits for an approval"),
         SpecState::Approved | SpecState::Rejected => None,
     });
     let href = format!("/builds/{}", build.id);

@@ -204,6 +204,13 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
             .await?;
         phones.shown("Taken: Yes").await?;
     }
+    generated(&house, "walks").await?;
+    let shown = told(&phones, BOB, "/execute walks").await?;
+    let refusal = "The specification of walks waits for an approval. bob may not approve";
+    assert!(shown.text.starts_with(refusal), "{}", shown.text);
+    assert_eq!(shown.buttons, []);
+    let shown = told(&phones, ADA, "/execute walks").await?;
+    assert_eq!(shown.buttons.len(), 2, "{}", shown.text);
     house.close().await
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -38,6 +39,8 @@ pub struct BoardCard {
     pub specification: Option<Specification>,
     /// Its newest build.
     pub build: Option<BuildRow>,
+    /// The open questions that hold work on it up.
+    pub waits_for: Vec<Question>,
     /// Whether something that happened to it could not be handled.
     pub is_unhandled: bool,
 }
@@ -109,9 +112,10 @@ async fn cards(
 ) -> Result<Vec<BoardCard>, ReadError> {
     let slugs = ideas.iter().map(|idea| &idea.slug);
     let written = Query::new().one_of("idea", slugs).order_by("created_at");
-    let (written, built) = futures::try_join!(
+    let (written, built, open) = futures::try_join!(
         store.list::<Specification>(written),
         build::of_ideas(store, &ideas),
+        blocking_questions(store),
     )?;
     let mut specifications: BTreeMap<Slug, Specification> = records(written)
         .into_iter()
@@ -120,7 +124,7 @@ async fn cards(
     let last = built.values().filter_map(|builds| builds.last().cloned());
     let (rows, ideas, letters) = futures::try_join!(
         build::rows(store, last.collect(), providers),
-        super::rows(store, ideas, &built),
+        super::rows(store, ideas, &built, &open),
         dead_letter::list(store, LETTERS),
     )?;
     let mut builds: BTreeMap<Slug, BuildRow> = rows
@@ -134,6 +138,7 @@ async fn cards(
     let cards = ideas.into_iter().map(|idea| BoardCard {
         is_unhandled: unhandled.contains(Subject::idea(&idea.slug).as_str()),
         specification: specifications.remove(&idea.slug),
+        waits_for: super::waits_for(&idea.slug, &open).cloned().collect(),
         build: builds.remove(&idea.slug),
         idea,
     });

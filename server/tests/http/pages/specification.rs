@@ -7,8 +7,8 @@ use ropewalk_schemas::{ContentHash, SpecId};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
-use crate::house::House;
+use crate::browser::{Browser, HTML};
+use crate::house::{BOB, House, answered};
 
 /// Stores revisions of a specification, from 1, with these documents and the same tasks; the last one is its newest. The
 /// hash of each is that of its objective.
@@ -220,9 +220,17 @@ async fn a_build_that_goes_on_does_not_disappear_from_the_board_behind_a_wish_fo
         .await;
     assert_eq!(begun.status, 201, "{}", begun.text);
     let spec = house.specification().await;
-    let build = house.built().await;
+    // It is marked as theirs of whoever may approve it, or do what a question waits for.
     let browser = Browser::new(&house).await;
-    let more = "another revision waits for your approval";
+    let marked = async || {
+        let of_bob = house.ask("GET", "/", BOB).header("Accept", HTML);
+        let (ada, bob) = (browser.read("/").await.text, answered(of_bob).await.text);
+        assert!(bob.contains("waits for an a"), "{bob}");
+        [ada, bob].map(|board| board.contains("card yours"))
+    };
+    assert_eq!(marked().await, [true, false]);
+    let build = house.built().await;
+    let more = "another revision waits for an approval";
     for (state, href, is_told) in [
         (BuildState::Running, format!("/builds/{build}"), true),
         (BuildState::Succeeded, format!("/builds/{build}"), true),
@@ -233,5 +241,7 @@ async fn a_build_that_goes_on_does_not_disappear_from_the_board_behind_a_wish_fo
         assert!(board.contains(&href), "{state}: {board}");
         assert_eq!(board.contains(more), is_told, "{state}: {board}");
     }
+    house.asked("spec_complete", ["start", "revise"]).await;
+    assert_eq!(marked().await, [true, false]);
     house.stop().await;
 }
