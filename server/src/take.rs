@@ -106,6 +106,25 @@ fn not_text(field: &str) -> Problem {
     Problem::usage((message, "leave that letter out"))
 }
 
+/// What stands in the path of a request; what is no text there is the id of nothing.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Path::from_request_parts(parts, state).await;
+        let read = read.map(|axum::extract::Path(named)| Self(named));
+        read.map_err(|_| {
+            let text = (
+                "nothing is called so, since it is no text",
+                "write it in UTF-8, or look where it is listed",
+            );
+            Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
+        })
+    }
+}
+
 /// The parameters of a request.
 pub(crate) struct Parameters<T>(pub(crate) T);
 

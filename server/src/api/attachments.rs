@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use ropewalk_desk::attachments::{self, AttachmentReceipt, Upload};
 use ropewalk_schemas::MessageId;
@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use super::Here;
 use super::ideas::session;
 use crate::problem::Problem;
-use crate::take::{Asker, Parameters};
+use crate::take::{Asker, Parameters, Path};
 
 /// What a sender says who does not know what sort of file it is.
 const ANY: &str = "application/octet-stream";

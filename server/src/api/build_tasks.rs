@@ -1,7 +1,7 @@
 //! What people want of the tasks of a build, of its rank and of its branch: recorded, and done by the build agent.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Here;
 use super::builds::{WishReceipt, found};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as JsonBody};
+use crate::take::{Asker, Json as JsonBody, Path};
 
 /// The task that is tried again, and what the next try is to do differently.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! Builds: what they have to show, and that they pause, go on or stop.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::builds::{self, Wish, named};
 use ropewalk_desk::people::Person;
@@ -17,7 +17,7 @@ use super::{Here, find, specifications, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where builds are listed.
 const LIST: &str = "/api/builds";

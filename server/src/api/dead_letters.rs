@@ -1,7 +1,7 @@
 //! Dead letters: what could not be handled, and what is decided about it.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::dead_letters::{self, DeadLetterName};
 use ropewalk_desk::views::dead_letter::{self, DeadLetterRow, DeadLetterView};
@@ -9,7 +9,7 @@ use ropewalk_desk::views::dead_letter::{self, DeadLetterRow, DeadLetterView};
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Parameters};
+use crate::take::{Asker, Parameters, Path};
 
 /// Where dead letters are listed.
 const LIST: &str = "/api/dead-letters";

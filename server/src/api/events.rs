@@ -1,7 +1,7 @@
 //! Events: what happened, page by page or as it comes, and what became of each.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::subscribers;
@@ -16,7 +16,7 @@ use crate::page::{Page, Part};
 use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::stream;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 use crate::wanted_events::WantedEvents;
 
 /// Where events are listed.

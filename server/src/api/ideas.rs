@@ -1,7 +1,7 @@
 //! Ideas: begun, talked about, ended and given up.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::ideas::{self, AcceptedMessage, Opening, StartedIdea};
 use ropewalk_desk::views::Span;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Here, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where ideas are listed.
 const LIST: &str = "/api/ideation/sessions";

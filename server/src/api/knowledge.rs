@@ -1,7 +1,7 @@
 //! What was learned: items with where they were used, and reviews.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::knowledge::{Remark, RemarkOutcome, remember};
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Here, find, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where items are listed.
 const LIST: &str = "/api/knowledge";

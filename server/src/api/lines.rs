@@ -1,7 +1,7 @@
 //! Lines that people say something about, and what they say: all of it together asks for another revision.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::comments::{self, Comment};
 use ropewalk_desk::views::lines::LinesView;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::specifications::SpecificationReceipt;
 use super::{Here, builds, specifications, unreadable};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as JsonBody};
+use crate::take::{Asker, Json as JsonBody, Path};
 
 /// What is said about lines, all of it together.
 #[derive(Debug, Deserialize, JsonSchema)]

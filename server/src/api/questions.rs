@@ -1,7 +1,7 @@
 //! Questions: what waits for people, and what they answer.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views::question;
@@ -19,7 +19,7 @@ use super::{Here, find, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where questions are listed.
 const LIST: &str = "/api/questions";

@@ -1,7 +1,7 @@
 //! Specifications: asked for, read, compared, approved, revised and put away.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::specifications;
 use ropewalk_desk::views::specification::{
@@ -17,7 +17,7 @@ use super::{Here, find, unreadable, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Json as JsonBody, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where specifications are listed.
 const LIST: &str = "/api/specifications";

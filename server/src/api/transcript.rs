@@ -1,7 +1,7 @@
 //! What the models of a build said and did.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use ropewalk_desk::views::transcript::{TranscriptError, Transcripts};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::job_event::Passage;
@@ -9,7 +9,7 @@ use ropewalk_schemas::job_event::Passage;
 use super::{Here, builds};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::Parameters;
+use crate::take::{Parameters, Path};
 
 /// Lists what the models of a build said and did: words, tools, differences, verdicts and costs, the oldest first.
 #[utoipa::path(get, path = "/api/builds/{id}/transcript", operation_id = "show_transcript",

@@ -1,10 +1,10 @@
 //! What pages are drawn by: one stylesheet, some scripts and a picture, all inside the program.
 
-use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::Problem;
+use crate::take::Path;
 
 /// Every file, with what it is.
 const FILES: [(&str, &str, &str); 8] = [

@@ -6,7 +6,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
@@ -30,7 +30,7 @@ use super::pager::{PageQuery, Pager};
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Parameters};
+use crate::take::{Asker, Parameters, Path};
 use timeline::Timeline;
 
 /// The most tasks that stand below each other on one page; the graph shows all.

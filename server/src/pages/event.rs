@@ -3,7 +3,7 @@
 mod download;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
@@ -17,7 +17,7 @@ use super::frame::{Frame, page};
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Parameters;
+use crate::take::{Parameters, Path};
 use crate::wanted_events::WantedEvents;
 
 pub(super) use download::download;

@@ -1,7 +1,7 @@
 //! An idea: its conversation with what was understood, and what became of it.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::ideas::{self, Opening};
@@ -18,7 +18,7 @@ use super::frame::{Frame, go, page};
 use super::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Path};
 
 #[derive(Template)]
 #[template(path = "idea.html")]

@@ -3,7 +3,7 @@
 mod effect;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -14,7 +14,7 @@ use super::pager::{PageQuery, Pager};
 use super::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Parameters;
+use crate::take::{Parameters, Path};
 use effect::Effect;
 
 /// What is looked for.

@@ -1,7 +1,7 @@
 //! A dead letter: an event that could not be handled, and what is decided about it.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::dead_letters::{self, DeadLetterName};
@@ -13,7 +13,7 @@ use super::frame::{Frame, go, page};
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Path};
 
 #[derive(Template)]
 #[template(path = "letter.html")]

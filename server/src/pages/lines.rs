@@ -2,7 +2,7 @@
 //! goes together, as one revision.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::comments::{self, Comment};
 use ropewalk_desk::views::lines::{FileLines, Line, LineKind, LinesView, Side};
@@ -14,7 +14,7 @@ use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Path};
 
 /// The most lines on a page.
 const MOST_LINES: usize = 6_000;

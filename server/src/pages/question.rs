@@ -1,7 +1,7 @@
 //! The inbox: what waits for people, with what each answer means.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use ropewalk_config::Trigger;
@@ -18,7 +18,7 @@ use super::frame::{Frame, go, page};
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Parameters};
+use crate::take::{Asker, Parameters, Path};
 
 /// Where answers of pages come from.
 const CHANNEL: &str = "page";

@@ -1,7 +1,7 @@
 //! A specification: what is to be built, what that is expected to cost, and what is decided about it.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::specifications;
 use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
@@ -19,7 +19,7 @@ use super::refusal::Onward;
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Parameters};
+use crate::take::{Asker, Parameters, Path};
 
 /// Which revisions are compared.
 #[derive(Debug, Default, Deserialize)]

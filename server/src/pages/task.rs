@@ -4,7 +4,7 @@ mod steps;
 pub(super) mod transcript;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::builds::tasks;
@@ -20,7 +20,7 @@ use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Path};
 use transcript::LastSteps;
 
 #[derive(Template)]

@@ -1,7 +1,7 @@
 //! What landing a build comes to, shown before anything moves.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_schemas::build::Build;
@@ -13,7 +13,7 @@ use crate::pages::frame::{Frame, go, page};
 use crate::pages::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Path};
 
 #[derive(Template)]
 #[template(path = "landing.html")]

@@ -1,7 +1,7 @@
 //! All that one attempt said and did.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::views::transcript::{self, AttemptTranscript};
@@ -15,7 +15,7 @@ use super::{Frame, loaded, page, shown};
 use crate::pages::pager::{PageQuery, Pager};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Parameters;
+use crate::take::{Parameters, Path};
 
 /// How many steps stand on one page.
 const ON_A_PAGE: usize = 200;

@@ -1,0 +1,50 @@
+//! What is odd about a request is refused in words, wherever it is sent.
+
+use serde_json::json;
+
+use super::assert_problem;
+use crate::browser::HTML;
+use crate::house::{ADA, House, answered};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_text_in_a_path_is_the_id_of_nothing_on_every_route() {
+    let house = House::new().await;
+    let described = house.read("/api/openapi.json").await;
+    let mut asked = 0;
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let parts = path.split('/').map(|part| match part.strip_prefix('{') {
+            Some(_) => "%ff",
+            None => part,
+        });
+        let bad = parts.collect::<Vec<_>>().join("/");
+        if bad == *path {
+            continue;
+        }
+        for method in methods.as_object().unwrap().keys() {
+            let method = method.to_uppercase();
+            let refused = house.ask(&method, &bad, ADA).json(&json!({}));
+            let refused = answered(refused).await;
+            assert_problem(&refused, 404, "unknown-id");
+            asked += 1;
+        }
+    }
+    assert!(asked > 20, "{asked} routes");
+    for page in [
+        "/ideas/%ff",
+        "/questions/%ff",
+        "/specifications/%ff",
+        "/builds/%ff",
+        "/builds/%ff/tasks/T-001",
+        "/builds/%ff/tasks/T-001/attempts/1",
+        "/events/%ff",
+        "/dead-letters/1/%ff",
+        "/knowledge/%ff",
+    ] {
+        let refused = house.ask("GET", page, ADA).header("Accept", HTML);
+        let refused = answered(refused).await;
+        assert_eq!(refused.status, 404, "{page}: {}", refused.text);
+        let is_page = refused.text.contains("There is nothing here");
+        assert!(is_page, "{page}: {}", refused.text);
+    }
+    house.stop().await;
+}
