@@ -202,7 +202,9 @@ pub(crate) fn who(shared: &ServerState, request: &Request) -> Result<(Person, Cs
         let token = authorization
             .to_str()
             .ok()
-            .and_then(|text| text.strip_prefix("Bearer "));
+            .and_then(|text| text.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, token)| token);
         let person = with_token(shared, &peer, token.unwrap_or_default())?;
         return Ok((person, Csrf(None)));
     }

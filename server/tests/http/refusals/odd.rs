@@ -48,3 +48,20 @@ async fn what_is_no_text_in_a_path_is_the_id_of_nothing_on_every_route() {
     }
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_known_whatever_the_case_of_its_scheme() {
+    let house = House::new().await;
+    for (authorization, status) in [
+        (format!("bearer {ADA}"), 200),
+        (format!("BEARER  {ADA}"), 200),
+        (format!("Bearer{ADA}"), 401),
+        (format!("Basic {ADA}"), 401),
+        (ADA.to_owned(), 401),
+    ] {
+        let asked = house.bare("GET", "/api/profile");
+        let told = answered(asked.header("Authorization", &authorization)).await;
+        assert_eq!(told.status, status, "{authorization}: {}", told.text);
+    }
+    house.stop().await;
+}
