@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -110,7 +111,14 @@ async fn answer(
 /// Refuses who means another server, and what a page of another one asks.
 fn meant(shared: &ServerState, request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
-    let host = text(headers, &header::HOST).unwrap_or_default();
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        let text = ("the request names several hosts", "send one `Host`");
+        return Err(Problem::usage(text));
+    }
+    // Where the request line names a server, that counts, and the header says nothing.
+    let named = request.uri().authority().map(Authority::as_str);
+    let host = named.or_else(|| text(headers, &header::HOST));
+    let host = host.unwrap_or_default();
     if !shared.hosts.has(host) {
         let text = (
             "this server is not called so",

@@ -1,6 +1,8 @@
 //! What is odd about a request is refused in words, wherever it is sent.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::assert_problem;
 use crate::browser::HTML;
@@ -62,6 +64,44 @@ async fn a_token_is_known_whatever_the_case_of_its_scheme() {
         let asked = house.bare("GET", "/api/profile");
         let told = answered(asked.header("Authorization", &authorization)).await;
         assert_eq!(told.status, status, "{authorization}: {}", told.text);
+    }
+    house.stop().await;
+}
+
+/// Sends a request as it is written, and returns how the answer begins.
+async fn sent(house: &House, target: &str, hosts: &[&str]) -> String {
+    let hosts = hosts.iter().map(|host| format!("Host: {host}\r\n"));
+    let hosts = hosts.collect::<Vec<_>>().concat();
+    let request = format!(
+        "GET {target} HTTP/1.1\r\n{hosts}Authorization: Bearer {ADA}\r\nConnection: close\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_one_host_and_that_of_an_absolute_address_counts() {
+    let house = House::new().await;
+    let own = house.address.to_string();
+    let (own, evil) = (own.as_str(), "evil.example");
+    let whole = |host: &str| format!("http://{host}/api/profile");
+    let path = "/api/profile".to_owned();
+    for (target, hosts, status) in [
+        (&path, &[own][..], 200),
+        (&path, &[own, evil], 400),
+        (&path, &[evil, own], 400),
+        (&path, &[own, own], 400),
+        (&path, &[evil], 403),
+        (&whole(evil), &[own], 403),
+        (&whole(own), &[own], 200),
+        (&whole(&format!("x@{own}")), &[own], 403),
+    ] {
+        let answer = sent(&house, target, hosts).await;
+        let is_so = answer.starts_with(&format!("HTTP/1.1 {status} "));
+        assert!(is_so, "{target} {hosts:?}: {answer}");
     }
     house.stop().await;
 }
