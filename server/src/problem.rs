@@ -388,7 +388,8 @@ impl From<AnswerError> for Problem {
             AnswerError::Closed { .. } => StatusCode::CONFLICT,
             AnswerError::Empty { .. }
             | AnswerError::NotAChoice { .. }
-            | AnswerError::WordsMissing { .. } => StatusCode::BAD_REQUEST,
+            | AnswerError::WordsMissing { .. }
+            | AnswerError::WordsBeside { .. } => StatusCode::BAD_REQUEST,
         };
         Self::of(status, "question", &error)
     }

@@ -44,6 +44,11 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         let text = ("the body is empty", "send a JSON object, if only `{}`");
         return Err(Problem::usage(text));
     }
+    // A list would be read as the fields of an object, in the order in which they are written here.
+    if bytes.trim_ascii().starts_with(b"[") {
+        let text = ("the body is a list, and no object", "send a JSON object");
+        return Err(Problem::usage(text));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         // Where it breaks off within something, that is named by a `?`.

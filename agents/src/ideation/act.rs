@@ -123,7 +123,8 @@ async fn answer_open_question(
             | AnswerError::Unknown(_)
             | AnswerError::Empty { .. }
             | AnswerError::NotAChoice { .. }
-            | AnswerError::WordsMissing { .. },
+            | AnswerError::WordsMissing { .. }
+            | AnswerError::WordsBeside { .. },
         ) => Ok(()),
         Err(AnswerError::Read(error)) => Err(error.into()),
         Err(AnswerError::Commit(error)) => Err(error.into()),

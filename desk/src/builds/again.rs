@@ -186,10 +186,7 @@ impl Again {
                 unanswered = Some(question);
                 continue;
             };
-            let given = match &answer.choice {
-                Some(choice) => AnswerInput::Picked(choice, Some(answer.text.as_str())),
-                None => AnswerInput::Typed(&answer.text),
-            };
+            let given = given(&question, answer);
             questions::answer(context, question.id, given, &answer.by, CHANNEL).await?;
         }
         Ok(unanswered)
@@ -222,6 +219,17 @@ impl Again {
         });
         Ok(open.collect())
     }
+}
+
+/// Returns what was given for an answer: a choice with its words where it takes some, or words alone.
+fn given<'a>(question: &Question, answer: &'a Answer) -> AnswerInput<'a> {
+    let Some(picked) = &answer.choice else {
+        return AnswerInput::Typed(&answer.text);
+    };
+    let choices = question.choices.iter();
+    let mut taking_words = choices.filter(|choice| choice.with_words);
+    let takes_words = taking_words.any(|choice| choice.id == *picked);
+    AnswerInput::Picked(picked, takes_words.then_some(answer.text.as_str()))
 }
 
 /// Returns what a person answered; none where nobody did.

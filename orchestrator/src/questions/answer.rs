@@ -49,6 +49,14 @@ pub enum AnswerError {
         /// The choice.
         choice: ChoiceId,
     },
+    /// The choice takes no words, and some were given beside it.
+    #[error(
+        "the choice `{choice}` takes no words, so that its `choice` and a `text` are no answer together"
+    )]
+    WordsBeside {
+        /// The choice.
+        choice: ChoiceId,
+    },
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -67,6 +75,9 @@ impl Advice for AnswerError {
             }
             Self::WordsMissing { choice } => {
                 format!("answer with `{choice}` and what you want to say")
+            }
+            Self::WordsBeside { choice } => {
+                format!("answer with `{choice}` alone, or with words alone where those are taken")
             }
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),
@@ -283,6 +294,7 @@ fn refused(question: &Question, given: AnswerInput<'_>, refusal: Refusal) -> Ans
             choices: choices_told(question),
         },
         Refusal::WordsMissing(choice) => AnswerError::WordsMissing { choice },
+        Refusal::WordsBeside(choice) => AnswerError::WordsBeside { choice },
     }
 }
 

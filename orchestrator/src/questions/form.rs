@@ -36,6 +36,8 @@ fn picked(choice: &Choice) -> Value {
     if let Some(meaning) = &choice.description {
         way["description"] = json!(meaning);
     }
+    // Words beside a choice that takes none would be lost.
+    way["properties"]["text"] = json!({ "type": ["string", "null"], "pattern": "^\\s*$" });
     if choice.with_words {
         way["properties"]["text"] = words();
         way["required"] = json!(["choice", "text"]);

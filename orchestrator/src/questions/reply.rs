@@ -53,6 +53,8 @@ pub(super) enum Refusal {
     NotAChoice,
     /// The choice means nothing without words.
     WordsMissing(ChoiceId),
+    /// The choice takes no words, and some stand beside it.
+    WordsBeside(ChoiceId),
 }
 
 /// Reads what was given as an answer to `question`. Words alone never decide what has consequences.
@@ -134,6 +136,9 @@ fn chosen(choice: &Choice, words: &str) -> Result<Reply, Refusal> {
     if choice.with_words && words.is_empty() {
         return Err(Refusal::WordsMissing(choice.id.clone()));
     }
+    if !choice.with_words && !words.is_empty() {
+        return Err(Refusal::WordsBeside(choice.id.clone()));
+    }
     let text = if choice.with_words {
         words
     } else {
@@ -199,6 +204,10 @@ pub(super) mod tests {
         assert_eq!(
             accept(&plain, AnswerInput::Picked(&id("other"), Some("a boat"))),
             Ok(reply(Some("other"), "a boat"))
+        );
+        assert_eq!(
+            accept(&free, AnswerInput::Picked(&id("yes"), Some("a boat"))),
+            Err(Refusal::WordsBeside(id("yes")))
         );
         assert_eq!(
             accept(&plain, AnswerInput::Picked(&id("gone"), None)),

@@ -16,10 +16,11 @@ use crate::browser::Browser;
 use crate::house::{ADA, Answer, BOB, House, answered};
 
 /// Bodies of a new idea that cannot be understood, each with what is said of it.
-const MISUNDERSTOOD: [(&str, &str); 13] = [
+const MISUNDERSTOOD: [(&str, &str); 14] = [
     ("", "the body is empty"),
     ("{", "the body cannot be understood"),
-    ("[]", "the body cannot be understood"),
+    ("[]", "the body is a list, and no object"),
+    (" [\"Walks\"]", "the body is a list, and no object"),
     ("null", "the body cannot be understood"),
     ("{\"text\":1}", "`text` cannot be understood"),
     ("{\"text\":\"a\",\"text\":\"b\"}", "duplicate field `text`"),

@@ -1,6 +1,6 @@
 //! What is odd about a request is refused in words, wherever it is sent.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -103,5 +103,26 @@ async fn a_request_names_one_host_and_that_of_an_absolute_address_counts() {
         let is_so = answer.starts_with(&format!("HTTP/1.1 {status} "));
         assert!(is_so, "{target} {hosts:?}: {answer}");
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_beside_a_choice_that_takes_none_and_lists_are_no_answer() {
+    let house = House::new().await;
+    let (_, question) = house.specified().await;
+    let path = format!("/api/questions/{question}/answer");
+    let before = house.rows().await;
+    let both = json!({ "choice": "merge", "text": "but late" });
+    let words = house.send(&path, &both).await;
+    assert_problem(&words, 400, "question");
+    for field in ["`choice`", "`text`"] {
+        assert!(words.text.contains(field), "{}", words.text);
+    }
+    let list = house.send(&path, &json!(["merge", Value::Null])).await;
+    assert_problem(&list, 400, "usage");
+    assert_eq!(list.body["message"], "the body is a list, and no object");
+    assert_eq!(house.rows().await, before);
+    let blank = json!({ "choice": "merge", "text": " " });
+    assert_eq!(house.send(&path, &blank).await.status, 200);
     house.stop().await;
 }
