@@ -265,6 +265,7 @@ mod tests {
                 "decisions": [{"kind": "scope", "summary": "web first"}],
                 "risks": [{"summary": "crowded market"}],
                 "answers": [{"question": "For whom?", "answer": "For me."}],
+                "unanswered": ["Since when?"],
                 "idea": {"readme": "# Habits", "target_users": "students"},
             }),
             Prompt::Specification => {

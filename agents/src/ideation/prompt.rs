@@ -166,6 +166,10 @@ pub(super) fn standing(
         .answers()
         .map(|(question, answer)| json!({ "question": question, "answer": answer }))
         .collect();
+    let unanswered: Vec<&str> = heard
+        .open_questions()
+        .map(|question| question.text.as_str())
+        .collect();
     let values = json!({
         "phase": heard.session.phase,
         "kind": heard.idea.kind,
@@ -175,6 +179,7 @@ pub(super) fn standing(
         "decisions": signals.decisions,
         "risks": signals.risks,
         "answers": answers,
+        "unanswered": unanswered,
         "idea": idea,
     });
     let told = prompts

@@ -59,8 +59,30 @@ async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
     house.store().commit(changes).await.unwrap();
     let again = ideas::finish(&house.person(), &slug, &user("ann")).await;
     let next = Words::of(&again.unwrap_err()).next.unwrap();
-    let wanted = format!("for a change say `ropewalk spec revise {}`", landed.spec);
+    let wanted = format!(
+        "for a change say `ropewalk spec revise {} WORDS`",
+        landed.spec
+    );
     assert!(next.starts_with(&wanted), "{next}");
+}
+
+#[tokio::test]
+async fn what_was_asked_and_left_open_is_told_when_a_conversation_ends() {
+    let script = "- {agent: ideation, task: message-1, reply: {text: One thing first., \
+        tools: [{name: reply, input: {kind: feature, artifacts: [{kind: problem, summary: plain tables, content: Tables are plain., confidence: 0.8}], \
+        question: {type: blocking, text: 'Round or square?', options: [{label: Round}, {label: Square}]}}}]}}\n\
+        - {agent: ideation, task: message-2, contains: ['nobody answered', '- Round or square?'], reply: {text: Left open is the shape., \
+        tools: [{name: reply, input: {artifacts: [{kind: brief, summary: borders, content: 'Borders, square by assumption.', confidence: 0.9}]}}]}}\n";
+    let house = House::new(script).await;
+    let session = house.begin("borders", OPENING).await.session;
+    let slug = Slug::parse("borders").unwrap();
+    ideas::finish(&house.person(), &slug, &user("ann"))
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.session(session).await.phase, Phase::Complete);
+    let brief = house.folder("borders").read("planning/brief.md").unwrap();
+    assert!(brief.unwrap().contains("square by assumption"));
 }
 
 #[tokio::test]
