@@ -56,15 +56,17 @@ pub(super) async fn steer(
         pause_requested: now.pause_requested,
         recorded: true,
     };
-    app.output.show(&done, |done| {
-        let soon = if done.pause_requested {
-            ", and pauses once running tasks have ended"
-        } else {
-            ""
-        };
-        let why = why.unwrap_or_default();
-        format!("build {} is {}{soon}{why}", done.build, done.state)
-    })
+    app.output
+        .show(&done, |done| told(done, &why.unwrap_or_default()))
+}
+
+fn told(done: &Receipt, why: &str) -> String {
+    let soon = if done.pause_requested && done.state != BuildState::Paused {
+        ", and pauses once running tasks have ended"
+    } else {
+        ""
+    };
+    format!("build {} is {}{soon}{why}", done.build, done.state)
 }
 
 /// Says why a build that was to go on stands still, if it does: it may do so again at once, since it waits for a person.
@@ -121,4 +123,33 @@ async fn outcome(
 async fn stored(desk: &Desk, id: BuildId) -> Result<Option<Build>, CliError> {
     let build = desk.store.get::<Build>(&id.to_string()).await?;
     Ok(build.map(|build| build.record))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_is_announced_until_it_is_there() {
+        for (state, pause_requested, expected) in [
+            (
+                BuildState::Running,
+                true,
+                "running, and pauses once running tasks have ended",
+            ),
+            (BuildState::Paused, true, "paused"),
+            (BuildState::Running, false, "running"),
+        ] {
+            let build = BuildId(Uuid::nil());
+            let done = Receipt {
+                build,
+                state,
+                pause_requested,
+                recorded: true,
+            };
+            assert_eq!(told(&done, ""), format!("build {build} is {expected}"));
+        }
+    }
 }
