@@ -85,7 +85,7 @@ async fn approve(
     .await
     {
         Ok(_) => {
-            let reason = specifications::approved_by(&by, &answer.channel);
+            let reason = specifications::approved_by(&by);
             specifications::close_questions(&mut changes, context, &spec, &reason).await?;
             Ok(changes)
         }

@@ -74,9 +74,9 @@ pub struct ApprovedRevision {
     pub price: Option<Price>,
 }
 
-/// Says why what was asked about a specification is closed that somebody approved over `channel`.
-pub fn approved_by(by: &UserSlug, channel: &str) -> String {
-    format!("the specification was approved by {by} over {channel}")
+/// Says why what was asked about a specification is closed that somebody approved.
+pub fn approved_by(by: &UserSlug) -> String {
+    format!("the specification was approved by {by}")
 }
 
 /// Approves one revision by its hash, exactly once, for somebody who may.
@@ -101,7 +101,7 @@ pub async fn approve(
         let mut changes = ChangeSet::new();
         let approved =
             add_approval(&mut changes, &context, &found, hash, (&by.name, priority)).await?;
-        let reason = approved_by(&by.name, context.source().as_str());
+        let reason = approved_by(&by.name);
         close_questions(&mut changes, &context, &found, &reason).await?;
         match context.store.commit(changes).await {
             Ok(_) => return Ok(approved),

@@ -255,7 +255,7 @@ async fn what_was_approved_elsewhere_is_told_in_the_place_of_what_was_asked() ->
         Ok((edits.len() >= 2).then_some(edits))
     })
     .await?;
-    let text = "No answer is needed any more: the specification was approved by ada over api";
+    let text = "No answer is needed any more: the specification was approved by ada";
     for edit in &edits {
         let told = edit["parameters"]["text"].as_str().unwrap_or_default();
         assert!(told.starts_with(text), "{told}");
