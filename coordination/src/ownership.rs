@@ -188,6 +188,20 @@ pub async fn owner_of(store: &Store, file: &RepoPath) -> Result<Option<Owner>, R
     Ok(Some(Owner { row, build }))
 }
 
+/// Reads the build that goes on last from another: a later revision, or itself where there is none.
+pub async fn successor_of(
+    store: &Store,
+    build: BuildId,
+) -> Result<Option<Versioned<Build>>, ReadError> {
+    let mut last = store.get::<Build>(&build.to_string()).await?;
+    while let Some(later) = last.as_ref().and_then(|build| build.continued_by)
+        && let Some(later) = store.get::<Build>(&later.to_string()).await?
+    {
+        last = Some(later);
+    }
+    Ok(last)
+}
+
 /// Lists the files that a build keeps from others, by path.
 pub async fn kept_by(store: &Store, build: &Build) -> Result<Vec<RepoPath>, ReadError> {
     if !owns(build) {

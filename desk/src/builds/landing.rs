@@ -1,5 +1,6 @@
 //! That the branch of a finished build is brought into the one that it began from: noted here, done by the build agent.
 
+use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
@@ -146,7 +147,7 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
 async fn not_landed(store: &Store, build: &Build) -> Result<String, ReadError> {
     let mut branches = Vec::new();
     for followed in &build.follows {
-        let other = store.get::<Build>(&followed.build.to_string()).await?;
+        let other = ownership::successor_of(store, followed.build).await?;
         let other = other.filter(|other| other.merged.is_none());
         branches.extend(other.map(|other| format!("`{}`", other.branch)));
     }

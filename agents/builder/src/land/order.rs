@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::ChangeRequestState;
@@ -22,19 +23,18 @@ pub(super) async fn forerunner(
     tip: &CommitId,
 ) -> Result<Option<Versioned<Build>>, LandError> {
     for followed in &build.follows {
-        let Some(mut other) = context::build(&context.store, followed.build).await? else {
+        let Some(other) = context::build(&context.store, followed.build).await? else {
             continue;
         };
         if other.merged.is_some() || clone.is_ancestor(&followed.commit, tip).await? {
             continue;
         }
-        while let Some(later) = other.continued_by
-            && let Some(later) = context::build(&context.store, later).await?
-        {
-            other = later;
-        }
-        if other.merged.is_none() && !waits_for(context, other.id, build.id).await? {
-            return Ok(Some(other));
+        let last = ownership::successor_of(&context.store, other.id).await?;
+        let Some(last) = last.filter(|last| last.merged.is_none()) else {
+            continue;
+        };
+        if !waits_for(context, last.id, build.id).await? {
+            return Ok(Some(last));
         }
     }
     Ok(None)

@@ -1,8 +1,9 @@
 //! What forms of pages do to builds and alerts, and what the inbox shows to whom.
 
+use ropewalk_schemas::CommitId;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::Evidence;
-use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::idea::Message;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::TaskState;
@@ -98,6 +99,43 @@ async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
         (asked.build, asked.what, asked.by.as_str()),
         (build, BranchWish::Resolve, "ada")
     );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lands_reads_whose_work_comes_along() {
+    let house = House::new().await;
+    let [build, other, later] = [
+        house.built().await,
+        house.built().await,
+        house.built().await,
+    ];
+    let commit = CommitId::parse(&"7".repeat(40)).unwrap();
+    house
+        .change(build, |build| {
+            build.state = BuildState::Succeeded;
+            build.follows = vec![Predecessor {
+                build: other,
+                commit: commit.clone(),
+            }];
+        })
+        .await;
+    let name = |build: &mut Build| build.branch = "build/strides".to_owned();
+    house.change(other, name).await;
+    let browser = Browser::new(&house).await;
+    let comes_along = async || {
+        let page = browser.read(&format!("/builds/{build}/landing")).await.text;
+        page.contains("It builds on <code>build/strides</code>")
+    };
+    assert!(comes_along().await);
+    // What goes on from it has landed, and all of it with that.
+    house
+        .change(later, |later| later.merged = Some(commit.clone()))
+        .await;
+    house
+        .change(other, |other| other.continued_by = Some(later))
+        .await;
+    assert!(!comes_along().await);
     house.stop().await;
 }
 
