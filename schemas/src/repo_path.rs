@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::Slug;
+
 /// Names a file relative to the root of a repository: `/` between parts, NFC, no `.` or `..`.
 // Two paths that a case-folding file system would take for one have the same `RepoPath::key`.
 #[derive(
@@ -94,6 +96,11 @@ impl RepoPath {
     /// Returns the key that locks and ownership use: composed and case-folded.
     pub fn key(&self) -> String {
         composed(&self.0.to_lowercase()).into_owned()
+    }
+
+    /// Returns the folder in which an idea travels with its code.
+    pub fn of_idea(idea: &Slug) -> Self {
+        Self(format!("ideas/{idea}"))
     }
 
     /// Returns whether this is `folder`, or lies below it, on any disk that it may be checked out on.

@@ -42,7 +42,7 @@ use tracing::{info, warn};
 use super::SharedState;
 use super::budget;
 use super::claim::Claim;
-use super::context::{self, of_build, retry_on_conflict};
+use super::context::{of_build, retry_on_conflict};
 use super::error::BuilderError;
 use super::isolation;
 use super::machine::TopicQuestion;
@@ -463,7 +463,7 @@ async fn bench(
         root: slot.root().to_owned(),
         writable: held_now(&work.locks).into_keys().collect(),
         gate_files,
-        plan_folder: RepoPath::parse(&context::idea_in_branch(&work.claim.build)).ok(),
+        plan_folder: Some(RepoPath::of_idea(&work.claim.build.idea)),
         policy: Policy::following(work.shared.options.policy.clone())
             .approved_by(Arc::new(UnattendedApprover::new(work))),
         runner: work.shared.runner.clone(),

@@ -6,7 +6,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish;
-use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_schemas::{BuildId, RepoPath, TaskId};
 use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
 use ropewalk_workspace::{Notes, Side};
 
@@ -53,14 +53,9 @@ pub(crate) fn unless_conflict<T>(
     }
 }
 
-/// Names the folder of the idea of a build in its branch.
-pub(crate) fn idea_in_branch(build: &Build) -> String {
-    format!("ideas/{}", build.idea)
-}
-
 /// Says of which side the plan in that folder is right, which each build of the idea writes anew.
 pub(crate) fn notes(build: &Build, right: Side) -> Notes {
-    let folder = format!("{}/build", idea_in_branch(build));
+    let folder = format!("{}/build", RepoPath::of_idea(&build.idea));
     Notes { folder, right }
 }
 

@@ -307,7 +307,7 @@ async fn facts(
     Ok(Facts {
         existing: Some(files.iter().map(RepoPath::key).collect()),
         links: BTreeMap::new(),
-        idea_folder: format!("ideas/{}/", spec.idea),
+        idea_folder: Some(RepoPath::of_idea(&spec.idea)),
         phases: stack.phases.clone(),
         complexity: Some(spec.complexity),
         shared: stack

@@ -24,7 +24,7 @@ pub struct Facts {
     /// What the symbolic links at the head lead to, by the key of their path.
     pub links: BTreeMap<String, String>,
     /// The folder of the idea, which travels with the code and is written by nobody else.
-    pub idea_folder: String,
+    pub idea_folder: Option<RepoPath>,
     /// The phases of the stack, in order.
     pub phases: Vec<String>,
     /// How much was asked for.

@@ -19,6 +19,16 @@ async fn idea(house: &House, slug: &str) -> Idea {
     found.unwrap().record
 }
 
+/// Says that this is all of the idea that was begun, and lets what follows come.
+async fn end(house: &House) -> Slug {
+    let slug = Slug::parse("borders").unwrap();
+    ideas::finish(&house.person(), &slug, &user("ann"))
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    slug
+}
+
 #[tokio::test]
 async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
     let script = "- {agent: ideation, task: message-1, contains: ['Phase: Exploring', 'ropewalk idea done borders'], reply: {text: Which styles?, \
@@ -28,11 +38,7 @@ async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
     let house = House::new(script).await;
     let session = house.begin("borders", OPENING).await.session;
     assert_eq!(idea(&house, "borders").await.kind, Some(IdeaKind::Feature));
-    let slug = Slug::parse("borders").unwrap();
-    ideas::finish(&house.person(), &slug, &user("ann"))
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
+    let slug = end(&house).await;
     assert_eq!(house.session(session).await.phase, Phase::Complete);
     assert_eq!(idea(&house, "borders").await.state, IdeaState::Captured);
     let brief = house.folder("borders").read("planning/brief.md").unwrap();
@@ -75,11 +81,7 @@ async fn what_was_asked_and_left_open_is_told_when_a_conversation_ends() {
         tools: [{name: reply, input: {artifacts: [{kind: brief, summary: borders, content: 'Borders, square by assumption.', confidence: 0.9}]}}]}}\n";
     let house = House::new(script).await;
     let session = house.begin("borders", OPENING).await.session;
-    let slug = Slug::parse("borders").unwrap();
-    ideas::finish(&house.person(), &slug, &user("ann"))
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
+    end(&house).await;
     assert_eq!(house.session(session).await.phase, Phase::Complete);
     let brief = house.folder("borders").read("planning/brief.md").unwrap();
     assert!(brief.unwrap().contains("square by assumption"));
@@ -91,11 +93,7 @@ async fn who_ends_right_after_the_brief_is_answered_without_a_model() {
         tools: [{name: reply, input: {kind: feature, artifacts: [{kind: brief, summary: borders, content: 'Borders by style.', confidence: 0.9}]}}]}}\n";
     let house = House::new(script).await;
     let session = house.begin("borders", OPENING).await.session;
-    let slug = Slug::parse("borders").unwrap();
-    ideas::finish(&house.person(), &slug, &user("ann"))
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
+    end(&house).await;
     assert_eq!(house.calls(), 1);
     assert_eq!(house.session(session).await.phase, Phase::Complete);
     assert_eq!(idea(&house, "borders").await.state, IdeaState::Captured);
@@ -115,11 +113,7 @@ async fn a_brief_that_was_recorded_earlier_alone_is_written_anew() {
     let house = House::new(&script).await;
     let session = house.begin("borders", OPENING).await.session;
     house.say(session, "Thin ones too.").await;
-    let slug = Slug::parse("borders").unwrap();
-    ideas::finish(&house.person(), &slug, &user("ann"))
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
+    end(&house).await;
     assert_eq!(house.calls(), 3, "something was said since");
 }
 

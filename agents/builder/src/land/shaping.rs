@@ -10,7 +10,7 @@ use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, GitError, LocalClone};
 
 use super::{Joint, Way};
-use crate::context::{self, Plan};
+use crate::context::Plan;
 
 /// Returns the commit that the branch is to have, made of `joined`, which holds both; the tip of the branch itself where
 /// nothing would be new in it.
@@ -51,9 +51,9 @@ async fn without_ideas(
     joined: &CommitId,
     tip: &CommitId,
 ) -> Result<String, GitError> {
-    let folder = context::idea_in_branch(&plan.build);
+    let folder = RepoPath::of_idea(&plan.build.idea);
     let mut changes = Vec::new();
-    for file in clone.list_files(joined, &folder).await? {
+    for file in clone.list_files(joined, folder.as_str()).await? {
         let Ok(path) = RepoPath::parse(&file.path) else {
             continue;
         };

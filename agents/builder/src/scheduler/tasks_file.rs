@@ -20,7 +20,7 @@ use ropewalk_workspace::{CommitMessage, FileLock, GitError};
 use tracing::warn;
 
 use crate::SharedState;
-use crate::context::{self, Plan, retry_on_conflict};
+use crate::context::{Plan, retry_on_conflict};
 use crate::error::BuilderError;
 
 /// Writes states and times into tasks.md; a folder without one, or with one that cannot be read, is left alone.
@@ -109,7 +109,7 @@ async fn change_at(
     story: &Story,
     head: &CommitId,
 ) -> Result<Option<FileChange>, BuilderError> {
-    let name = format!("{}/build/tasks.md", context::idea_in_branch(&plan.build));
+    let name = format!("{}/build/tasks.md", RepoPath::of_idea(&plan.build.idea));
     let Ok(path) = RepoPath::parse(&name) else {
         return Ok(None);
     };

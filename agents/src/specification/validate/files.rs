@@ -56,8 +56,8 @@ fn check_names(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
                 "task `{id}` names the file `{file}`, which commands take for an option; give it another name"
             ));
         }
-        let folder = &facts.idea_folder;
-        if !folder.is_empty() && file.key().starts_with(folder.as_str()) {
+        let folder = facts.idea_folder.as_ref();
+        if folder.is_some_and(|folder| file.is_within(folder)) {
             findings.fault(format!(
                 "task `{id}` names `{file}`, which belongs to the plan itself and is written by the build alone; leave it out"
             ));

@@ -402,7 +402,7 @@ fn a_file_that_no_task_can_write_is_a_fault_of_the_plan() {
             (path("latest.rs").key(), "src/lib.rs".to_owned()),
             (path("Old").key(), "src".to_owned()),
         ]),
-        idea_folder: "ideas/habits/".to_owned(),
+        idea_folder: Some(path("ideas/habits")),
         ..facts()
     };
     for (file, named) in [

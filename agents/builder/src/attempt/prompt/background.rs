@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::super::work::Work;
 use super::conventions::Places;
-use crate::context::{self, Plan};
+use crate::context::Plan;
 use crate::error::BuilderError;
 
 /// So much of the idea's own text is told; the whole lies in the checkout.
@@ -153,7 +153,7 @@ async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, Bu
 async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), BuilderError> {
     let (head, claim) = (&work.base(), work.claim);
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
-    let folder = context::idea_in_branch(&claim.build);
+    let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
     let files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();

@@ -13,7 +13,6 @@ use ropewalk_workspace::clone::FileChange;
 use tracing::warn;
 
 use crate::SharedState;
-use crate::context;
 use crate::error::BuilderError;
 
 /// A longer file of an idea folder does not travel with the code.
@@ -36,9 +35,9 @@ pub(super) async fn files(
     head: &CommitId,
 ) -> Result<Vec<FileChange>, BuilderError> {
     let idea = &build.idea;
-    let folder = context::idea_in_branch(build);
+    let folder = RepoPath::of_idea(idea);
     let there = shared.clone.list_files(head, "ideas").await?;
-    let is_in_the_way = |path: &str| path == "ideas" || path == folder;
+    let is_in_the_way = |path: &str| path == "ideas" || path == folder.as_str();
     if let Some(taken) = there.iter().find(|entry| is_in_the_way(&entry.path)) {
         warn!(build.id = %build.id, "`{}` is no folder, so the idea does not travel with its code", taken.path);
         return Ok(Vec::new());

@@ -1,5 +1,6 @@
 //! A model that works on a task asks a person, and goes on in the same conversation with the answer (V39).
 
+use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_coordination::locks;
@@ -9,9 +10,9 @@ use ropewalk_desk::people::Person;
 use ropewalk_engine::llm::ModelRequest;
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::QuestionState;
-use ropewalk_schemas::task::{TaskState, WaitReason};
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
@@ -71,6 +72,21 @@ fn asks() -> String {
     .concat()
 }
 
+/// Says whether all is done but what waits for an answer.
+fn only_the_question_is_left(_: &Build, tasks: &[Task]) -> bool {
+    task(tasks, "T-1").state == TaskState::Waiting
+        && task(tasks, "T-2").state == TaskState::Complete
+}
+
+/// Makes a command that says that it has begun and waits until somebody says more.
+fn meet(begun: &Path, more: &Path) -> String {
+    format!(
+        "touch {}; until [ -e {} ]; do sleep 0.02; done",
+        begun.display(),
+        more.display()
+    )
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     let script = asks() + &writes("T-2", "README.md", "better\n", None);
@@ -118,11 +134,7 @@ async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
 async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone() {
     let signs = tempfile::tempdir().unwrap();
     let (begun, said) = (signs.path().join("begun"), signs.path().join("said"));
-    let waits = format!(
-        "touch {}; until [ -e {} ]; do sleep 0.02; done",
-        begun.display(),
-        said.display()
-    );
+    let waits = meet(&begun, &said);
     let script = [
         turn(1, "", "bash", &json!({ "command": waits })),
         turn(
@@ -179,14 +191,10 @@ async fn a_program_that_dies_while_a_question_is_open_asks_it_once() {
     let house = House::new(&script).with_files(&[("README.md", "good\n")]);
     let open = house.open().await;
     let spec = open.approve(plan()).await;
-    let waits = |_: &_, tasks: &[_]| {
-        task(tasks, "T-1").state == TaskState::Waiting
-            && task(tasks, "T-2").state == TaskState::Complete
-    };
-    open.until(spec, waits).await;
+    open.until(spec, only_the_question_is_left).await;
     open.close().await;
     let open = house.open().await;
-    open.until(spec, waits).await;
+    open.until(spec, only_the_question_is_left).await;
     open.answer("T-1", "tabs").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -198,11 +206,7 @@ async fn a_program_that_dies_while_a_question_is_open_asks_it_once() {
 async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     let signs = tempfile::tempdir().unwrap();
     let (begun, go_on) = (signs.path().join("begun"), signs.path().join("go-on"));
-    let waits = format!(
-        "touch {}; until [ -e {} ]; do sleep 0.02; done",
-        begun.display(),
-        go_on.display()
-    );
+    let waits = meet(&begun, &go_on);
     let changed = "others changed `README.md`";
     let script = [
         turn(1, "", "ask", &json!({ "question": "Tabs?", "why": "-" })),
@@ -220,11 +224,7 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     let house = House::new(&script).with_files(&[("README.md", "good\n")]);
     let open = house.open().await;
     let spec = open.approve(plan()).await;
-    let waits = |_: &_, tasks: &[_]| {
-        task(tasks, "T-1").state == TaskState::Waiting
-            && task(tasks, "T-2").state == TaskState::Complete
-    };
-    open.until(spec, waits).await;
+    open.until(spec, only_the_question_is_left).await;
     open.answer("T-1", "tabs").await;
     while !begun.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -79,6 +79,19 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_plan_that_is_worked_off_is_not_granted() {
+    let plans = "ideas/habits/build/spec.md";
+    let forge =
+        format!("mkdir -p ideas/habits/build; echo forged > {plans}; echo good > product.txt");
+    let script = steps("T-1", &[Step::Ask(&[plans]), Step::Shell(forge)]);
+    let house = House::new(&script);
+    let asked = tried(house, plan("CREATE", "product.txt", &[], "true")).await;
+    assert_eq!(class(&asked), Some(FailureClass::OutOfScope));
+    let told = &asked.failures.last().unwrap().error;
+    assert!(told.contains(plans), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_file_that_stands_in_for_the_runner_of_tests_is_asked_about() {
     let gate = "[[gate.commands]]\nname = \"gate\"\ncommand = \"python3 -m unittest\"\n";
     let test = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert open('product.txt').read() == 'good\\n'\n";

@@ -48,6 +48,15 @@ async fn follower(open: &OpenHouse) -> (Build, Build) {
     (first, second)
 }
 
+/// Tries to land a build too early; returns what has to be landed first.
+async fn forerunner(house: &House, open: &OpenHouse, build: BuildId) -> BuildId {
+    let lander = house.lander().await;
+    match lander.land(&open.context, &by_ada(build)).await {
+        Err(LandError::Follows { build, .. }) => build,
+        other => panic!("its forerunner is not landed: {other:?}"),
+    }
+}
+
 fn three_files() -> String {
     [
         writes("T-1", "a.txt", "good\n", None),
@@ -64,11 +73,7 @@ async fn a_follower_is_landed_after_the_build_that_it_builds_on() {
     let (first, second) = follower(&open).await;
     let lander = house.lander().await;
     let main = open.git(&["rev-parse", "main"]);
-    let refused = lander.land(&open.context, &by_ada(second.id)).await;
-    match refused {
-        Err(LandError::Follows { build, .. }) => assert_eq!(build, first.id),
-        other => panic!("its forerunner is not landed: {other:?}"),
-    }
+    assert_eq!(forerunner(&house, &open, second.id).await, first.id);
     assert_eq!(open.git(&["rev-parse", "main"]), main);
     lander.land(&open.context, &by_ada(first.id)).await.unwrap();
     let second = lander.land(&open.context, &by_ada(second.id)).await;
@@ -84,13 +89,6 @@ async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first(
     let (first, second) = follower(&open).await;
     let (_, third) = built(&open, create("T-3", "c.txt")).await;
     let lander = house.lander().await;
-    let is_refused = async |build: BuildId, named: BuildId| {
-        let refused = lander.land(&open.context, &by_ada(build)).await;
-        match refused {
-            Err(LandError::Follows { build, .. }) => assert_eq!(build, named),
-            other => panic!("its forerunner is not landed: {other:?}"),
-        }
-    };
     // The first build waits for a file of a third one, which builds on nobody.
     let asked = |owner| ChangeRequest {
         file: RepoPath::parse("b.txt").unwrap(),
@@ -109,7 +107,7 @@ async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first(
     let mut changes = ChangeSet::new();
     changes.update(&task, &waiting);
     store.commit(changes).await.unwrap();
-    is_refused(second.id, first.id).await;
+    assert_eq!(forerunner(&house, &open, second.id).await, first.id);
     // The third one builds on the second: now each waits for the next.
     let followed = Predecessor {
         build: second.id,
@@ -153,11 +151,7 @@ async fn who_lands_a_follower_too_early_is_told_of_the_revision_that_goes_on() {
     let (_, later) = built(&open, create("T-3", "c.txt")).await;
     open.change_build(first.id, |build| build.continued_by = Some(later.id))
         .await;
-    let lander = house.lander().await;
-    match lander.land(&open.context, &by_ada(second.id)).await {
-        Err(LandError::Follows { build, .. }) => assert_eq!(build, later.id),
-        other => panic!("its forerunner is not landed: {other:?}"),
-    }
+    assert_eq!(forerunner(&house, &open, second.id).await, later.id);
     open.close().await;
 }
 
