@@ -203,6 +203,20 @@ async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_a
     house.close().await
 }
 
+/// Waits until what was asked of two people begins with this in both places.
+async fn both_are_mended(phones: &Phones, text: &str) -> anyhow::Result<()> {
+    let edits = until("two mended messages", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((edits.len() >= 2).then_some(edits))
+    })
+    .await?;
+    for edit in &edits {
+        let told = edit["parameters"]["text"].as_str().unwrap_or_default();
+        assert!(told.starts_with(text), "{told}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
@@ -211,16 +225,7 @@ async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyh
     let asked = phones.message(ADA, "Where?").await?;
     phones.message(BOB, "Where?").await?;
     questions::answer(&house.context()?, id, "leave", "eve", "cli").await?;
-    let edits = until("two mended messages", || async {
-        let edits = phones.did("editmessagetext").await?;
-        Ok((edits.len() >= 2).then_some(edits))
-    })
-    .await?;
-    let text = "Answered by eve over cli: Leave it";
-    for edit in &edits {
-        let told = edit["parameters"]["text"].as_str().unwrap_or_default();
-        assert!(told.starts_with(text), "{told}");
-    }
+    both_are_mended(&phones, "Answered by eve over cli: Leave it").await?;
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;
@@ -250,16 +255,8 @@ async fn what_was_approved_elsewhere_is_told_in_the_place_of_what_was_asked() ->
     let over_api = Context::new(&house.services, ComponentName::parse("api")?);
     let hash = ContentHash::of(b"walks");
     specifications::approve(&over_api, spec, &hash, &ada, Priority::DEFAULT).await?;
-    let edits = until("two mended messages", || async {
-        let edits = phones.did("editmessagetext").await?;
-        Ok((edits.len() >= 2).then_some(edits))
-    })
-    .await?;
     let text = "No answer is needed any more: the specification was approved by ada";
-    for edit in &edits {
-        let told = edit["parameters"]["text"].as_str().unwrap_or_default();
-        assert!(told.starts_with(text), "{told}");
-    }
+    both_are_mended(&phones, text).await?;
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;

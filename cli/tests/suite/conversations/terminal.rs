@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use ropewalk_world::questions;
 use serde_json::Value;
 
 use crate::approvals::{specified, text};
@@ -154,6 +155,9 @@ fn a_question_takes_no_key_that_was_typed_before_it_was_there() {
 #[test]
 fn top_shows_what_there_is_and_leaves_the_terminal_as_it_was() {
     let world = begun();
+    let mut asked = None;
+    world.commit(|changes| asked = questions::put(changes, "Which way?").ok());
+    let asked = asked.unwrap().id.to_string();
     let program = env!("CARGO_BIN_EXE_ropewalk");
     let line = format!(
         "stty rows 30 cols 120; stty -g > ../before; {program} top; code=$?; stty -g > ../after; exit $code"
@@ -161,6 +165,7 @@ fn top_shows_what_there_is_and_leaves_the_terminal_as_it_was() {
     for leave in ["q", "\u{1b}", INTERRUPT] {
         let mut terminal = Terminal::shell(&world, &line, &[]);
         terminal.shows("Loops and agents (", 1);
+        terminal.shows(&asked[asked.len() - 8..], 1);
         terminal.types("\t4jkr");
         let shown = terminal.shows("Spend (", 1);
         assert!(
