@@ -55,10 +55,12 @@ pub async fn answer_defaults(
     questions::answer_defaults(context, person.name.as_str(), channel).await
 }
 
-/// Says whether a question waits for `person`: where any choice of it takes a right, for whoever may choose one of those.
+/// Says whether a question waits for `person`: where a choice of it takes a right, for whoever may choose one of those; to
+/// give up is a way out of every question, and not what it waits for.
 pub fn waits_for(question: &Question, person: &Person) -> bool {
     let choices = question.choices.iter();
     let rights = choices.filter_map(|choice| needed(question, &choice.id));
+    let rights = rights.filter(|right| *right != Right::Stop);
     let mut rights = rights.peekable();
     rights.peek().is_none() || rights.any(|right| person.demand(right).is_ok())
 }

@@ -31,7 +31,7 @@ pub enum Right {
     Land,
     /// To spend more than a budget.
     Spend,
-    /// To pause, stop and give up what runs, and to let it go on.
+    /// To pause, stop and give up what runs, or a task of it, and to let it go on.
     Stop,
 }
 

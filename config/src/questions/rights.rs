@@ -5,13 +5,14 @@ use ropewalk_schemas::person::Right;
 
 use super::Trigger;
 use super::choice::{
-    BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, ClaudeMdPromotion,
+    BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, CheckHeld, ClaudeMdPromotion,
     CoverageBelowThreshold, DecisionNeeded, LandingRefused, MilestoneReached, ProtectedFiles,
-    SecurityVulnerability, SpecComplete, TaskComplexityExceeded,
+    SecurityVulnerability, SpecComplete, TaskComplexityExceeded, TaskFailedRepeatedly,
+    TaskInterrupted, TaskStuck,
 };
 
 /// The choices that not everybody may take.
-const NEEDS: [(Trigger, &str, Right); 21] = [
+const NEEDS: [(Trigger, &str, Right); 27] = [
     (
         Trigger::SpecComplete,
         SpecComplete::Start.as_str(),
@@ -117,6 +118,36 @@ const NEEDS: [(Trigger, &str, Right); 21] = [
         DecisionNeeded::Stop.as_str(),
         Right::Stop,
     ),
+    (
+        Trigger::TaskComplexityExceeded,
+        TaskComplexityExceeded::Skip.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::TaskFailedRepeatedly,
+        TaskFailedRepeatedly::Skip.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::TaskInterrupted,
+        TaskInterrupted::Skip.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::CheckHeld,
+        CheckHeld::Skip.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::TaskStuck,
+        TaskStuck::Skip.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::DecisionNeeded,
+        DecisionNeeded::Skip.as_str(),
+        Right::Stop,
+    ),
 ];
 
 impl Trigger {
@@ -150,8 +181,24 @@ mod tests {
             ("decision_needed", "allow-rule", Some(Right::Approve)),
             ("decision_needed", "leave", None),
             ("idea_created", "start", None),
+            ("task_failed_repeatedly", "guide", None),
+            ("task_failed_repeatedly", "skip", Some(Right::Stop)),
         ] {
             assert_eq!(of(trigger, choice), expected, "{trigger} {choice}");
+        }
+    }
+
+    #[test]
+    fn whoever_leaves_a_task_out_gives_up_what_runs() {
+        // What is skipped there is research, or what a model offers of its own.
+        let of_no_task = [Trigger::BeforeResearch, Trigger::MissingContext];
+        for trigger in Trigger::ALL {
+            let offered = trigger.choices().iter();
+            for choice in offered.filter(|choice| **choice == "skip") {
+                let right = trigger.right(&ChoiceId::parse(choice).unwrap());
+                let expected = (!of_no_task.contains(trigger)).then_some(Right::Stop);
+                assert_eq!(right, expected, "{trigger:?}");
+            }
         }
     }
 }
