@@ -12,7 +12,7 @@ use similar::{DiffTag, TextDiff};
 use super::workbench::Workbench;
 use super::{arguments, path, path_of, plain_schema_of};
 use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
-use replace::{ReplaceError, replace};
+use replace::{Place, ReplaceError, replace};
 
 /// So many places are named at once.
 const PLACES: usize = 10;
@@ -34,6 +34,10 @@ struct Arguments {
     /// the text that takes its place
     #[serde(default)]
     new_text: Option<String>,
+    /// where the new text goes: `instead` of the old one, or right `before` or `after` it, which then stays and need not
+    /// be written again; for a line of its own it has a line break
+    #[serde(default)]
+    place: Place,
     /// replace every occurrence
     #[serde(default)]
     replace_all: bool,
@@ -51,6 +55,8 @@ struct Replacement {
     old_text: String,
     new_text: String,
     #[serde(default)]
+    place: Place,
+    #[serde(default)]
     replace_all: bool,
 }
 
@@ -61,11 +67,16 @@ impl Arguments {
             (Some(old_text), Some(new_text), edits) if edits.is_empty() => Ok(vec![Replacement {
                 old_text,
                 new_text,
+                place: self.place,
                 replace_all: self.replace_all,
             }]),
-            (None, None, edits) if !edits.is_empty() && !self.replace_all => Ok(edits),
+            (None, None, edits)
+                if !edits.is_empty() && !self.replace_all && self.place == Place::Instead =>
+            {
+                Ok(edits)
+            }
             _ => Err(ToolFailure::refused(
-                "give either `old_text` and `new_text`, or `edits` with both in each",
+                "give either `old_text` and `new_text`, or `edits` with both, and what else holds for one, in each",
             )),
         }
     }
@@ -84,9 +95,9 @@ impl Tool for Edit {
     }
 
     fn description(&self) -> &'static str {
-        "Replaces a text in a file by another, or several with `edits`, one after the other, all or none. An old text \
-         must occur exactly once, unless `replace_all` is set: give enough lines around it. The file has to be read \
-         first and be one of the task's."
+        "Replaces a text in a file by another, or puts one before or after it, or several with `edits`, one after the \
+         other, all or none. An old text must occur exactly once, unless `replace_all` is set: give enough of it. The \
+         file has to be read first and be one of the task's."
     }
 
     fn parameters(&self) -> Value {
@@ -123,9 +134,11 @@ impl Tool for Edit {
             let Replacement {
                 old_text,
                 new_text,
+                place,
                 replace_all,
             } = replacement;
-            after = replace(&after, old_text, new_text, *replace_all).map_err(|error| {
+            let put = replace(&after, old_text, (new_text, *place), *replace_all);
+            after = put.map_err(|error| {
                 let reason = refusal(path.as_str(), &error);
                 ToolFailure::refused(if replacements.len() == 1 {
                     reason
@@ -192,6 +205,7 @@ fn refusal(path: &str, error: &ReplaceError) -> String {
             )
         }
         ReplaceError::Same => "the new text equals the old text".to_owned(),
+        ReplaceError::Nothing => "there is no `new_text` to put there".to_owned(),
     }
 }
 
@@ -251,6 +265,13 @@ mod tests {
         let output = edited(&bench, call([["one", "two"], ["two\ntwo\n", "2\n"]])).await;
         assert_eq!(output.text, "edited `a`: line 1 (+1 -2 lines)");
         assert_eq!(bench.content("a").as_deref(), Some("2\nthree\n"));
+        let beside = json!({ "path": "a", "edits": [
+            { "old_text": "2", "new_text": "1\n", "place": "before" },
+            { "old_text": "2", "new_text": "\n2a", "place": "after" },
+        ] });
+        let output = edited(&bench, beside).await;
+        assert_eq!(output.text, "edited `a`: line 1, line 3 (+2 -0 lines)");
+        assert_eq!(bench.content("a").as_deref(), Some("1\n2\n2a\nthree\n"));
         let both = json!({ "path": "a", "old_text": "2", "edits": [{ "old_text": "2", "new_text": "x" }] });
         assert!(edited(&bench, both).await.text.contains("give either"));
     }

@@ -3,7 +3,19 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
+
+/// Where a new text goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Place {
+    #[default]
+    Instead,
+    Before,
+    After,
+}
 
 /// Says why nothing was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +26,21 @@ pub(super) enum ReplaceError {
     Ambiguous(Vec<usize>),
     /// Old and new text are the same.
     Same,
+    /// There is nothing to put before or after it.
+    Nothing,
 }
 
-/// Replaces `old` by `new` where it occurs once, or everywhere if `all`.
-pub(super) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String, ReplaceError> {
-    if old == new {
-        return Err(ReplaceError::Same);
+/// Puts `new` in the place of `old`, before or after it, where it occurs once, or everywhere if `all`.
+pub(super) fn replace(
+    text: &str,
+    old: &str,
+    (new, place): (&str, Place),
+    all: bool,
+) -> Result<String, ReplaceError> {
+    match place {
+        Place::Instead if old == new => return Err(ReplaceError::Same),
+        Place::Before | Place::After if new.is_empty() => return Err(ReplaceError::Nothing),
+        _ => {}
     }
     let mut places: Vec<Range<usize>> = text
         .match_indices(old)
@@ -31,7 +52,15 @@ pub(super) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Str
     match places.len() {
         0 => Err(ReplaceError::Missing),
         count if count > 1 && !all => Err(ReplaceError::Ambiguous(lines_of(text, &places))),
-        _ => Ok(splice(text, &places, new)),
+        _ => {
+            let gives_way = |found: Range<usize>| match place {
+                Place::Instead => found,
+                Place::Before => found.start..found.start,
+                Place::After => found.end..found.end,
+            };
+            let places: Vec<Range<usize>> = places.into_iter().map(gives_way).collect();
+            Ok(splice(text, &places, new))
+        }
     }
 }
 
@@ -159,7 +188,7 @@ mod tests {
         ];
         for (text, old, new, expected) in cases {
             assert_eq!(
-                replace(text, old, new, false),
+                replace(text, old, (new, Place::Instead), false),
                 expected.map(str::to_owned),
                 "{text:?} {old:?}"
             );
@@ -168,11 +197,67 @@ mod tests {
 
     #[test]
     fn every_occurrence_is_replaced_on_request() {
-        assert_eq!(replace("a b a", "a", "aa", true).unwrap(), "aa b aa");
         assert_eq!(
-            replace("\u{2018}a\u{2019} \u{2018}a\u{2019}", "'a'", "b", true).unwrap(),
+            replace("a b a", "a", ("aa", Place::Instead), true).unwrap(),
+            "aa b aa"
+        );
+        assert_eq!(
+            replace(
+                "\u{2018}a\u{2019} \u{2018}a\u{2019}",
+                "'a'",
+                ("b", Place::Instead),
+                true
+            )
+            .unwrap(),
             "b b"
         );
+    }
+
+    #[test]
+    fn what_is_put_before_or_after_a_text_leaves_it_as_it_stands() {
+        let quoted = "say \u{201c}hi\u{201d}!\r\nbye\r\n";
+        for (text, old, put, all, expected) in [
+            ("a b c", "b", ("x ", Place::Before), false, Ok("a x b c")),
+            ("a b c", "b", (" x", Place::After), false, Ok("a b x c")),
+            ("a b a", "a", ("x", Place::After), true, Ok("ax b ax")),
+            (
+                "a b a",
+                "a",
+                ("x", Place::After),
+                false,
+                Err(ReplaceError::Ambiguous(vec![1, 1])),
+            ),
+            // What the old text was misread from stays as well.
+            (
+                quoted,
+                "\"hi\"!",
+                (" So.", Place::After),
+                false,
+                Ok("say \u{201c}hi\u{201d}! So.\r\nbye\r\n"),
+            ),
+            ("a", "a", ("a", Place::Before), false, Ok("aa")),
+            (
+                "a",
+                "b",
+                ("x", Place::After),
+                false,
+                Err(ReplaceError::Missing),
+            ),
+            (
+                "a",
+                "a",
+                ("", Place::After),
+                false,
+                Err(ReplaceError::Nothing),
+            ),
+        ] {
+            let done = replace(text, old, put, all);
+            assert_eq!(
+                done,
+                expected.map(str::to_owned),
+                "{text:?} {old:?} {put:?}"
+            );
+        }
     }
 
     /// What is replaced exactly is replaced as everybody would, and what is not is left alone.
@@ -183,7 +268,7 @@ mod tests {
             let mut parts = input.splitn(3, "\n====\n");
             let [text, old, new] = [(); 3].map(|()| parts.next().unwrap_or_default());
             let exact = text.matches(old).count();
-            let once = replace(text, old, new, false);
+            let once = replace(text, old, (new, Place::Instead), false);
             match &once {
                 Ok(changed) if exact == 1 => assert_eq!(*changed, text.replacen(old, new, 1)),
                 Ok(_) | Err(ReplaceError::Missing) => assert_eq!(exact, 0),
@@ -192,8 +277,13 @@ mod tests {
                     assert!(lines.len() > 1 && lines.iter().all(|line| *line <= all));
                 }
                 Err(ReplaceError::Same) => assert_eq!(old, new),
+                Err(ReplaceError::Nothing) => panic!("a replacement may be empty"),
             }
-            let all = replace(text, old, new, true);
+            if exact == 1 && !new.is_empty() {
+                let after = replace(text, old, (new, Place::After), false);
+                assert_eq!(after, Ok(text.replacen(old, &format!("{old}{new}"), 1)));
+            }
+            let all = replace(text, old, (new, Place::Instead), true);
             if exact > 0 && old != new {
                 assert_eq!(all, Ok(text.replace(old, new)));
             }
