@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use ropewalk_runtime::secrets;
 
 pub use placeholder::{is_blank, is_placeholder_line};
+pub use ropewalk_schemas::specification::BRIEF;
 
 /// The document that says what the idea is.
 pub const README: &str = "README.md";
-
-/// The document that a specification is made of.
-pub const BRIEF: &str = "planning/brief.md";
 
 /// The specification, for people.
 pub const SPEC: &str = "build/spec.md";

@@ -44,7 +44,7 @@ pub enum QuestionKind {
     Blocking,
     /// Takes its default after 4 hours.
     Clarifying,
-    /// Taken for yes after 24 hours where nothing is set in motion; one that a model puts waits for a person.
+    /// Waits for a person where a model puts it; another is taken for yes after 24 hours if nothing is set in motion.
     Confirming,
     /// Dismissed after 7 days.
     Educational,

@@ -222,7 +222,8 @@ fn dollars(micro: u64) -> String {
 /// What spec.md holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
-    /// The title.
+    /// The title; that of the idea where it is left out.
+    #[serde(default)]
     pub title: String,
     /// The documents that were read.
     #[serde(default)]
@@ -231,6 +232,7 @@ pub struct Document {
     #[serde(default)]
     pub missing_inputs: Vec<String>,
     /// What is to be reached.
+    #[serde(default)]
     pub objective: String,
     /// How success is seen.
     #[serde(default)]
@@ -291,15 +293,30 @@ pub struct Requirement {
     /// What is required.
     pub text: String,
     /// `must`, `should` or `could`.
+    #[serde(default = "must")]
     pub priority: String,
     /// How it is accepted.
     pub acceptance: String,
     /// The document it comes from.
+    #[serde(default = "brief")]
     pub source: String,
     /// The id of the requirement of the revision before that it takes the place of, whether that one is still there or not;
     /// left out where it takes nobody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<RequirementId>,
+}
+
+/// The urgency of a requirement that tells none.
+fn must() -> String {
+    "must".to_owned()
+}
+
+/// The document that a specification is made of, in the folder of its idea.
+pub const BRIEF: &str = "planning/brief.md";
+
+/// Where a requirement comes from that does not say.
+fn brief() -> String {
+    BRIEF.to_owned()
 }
 
 /// A signature that one task makes and others use.

@@ -147,6 +147,7 @@ pub struct TaskBlock {
     /// Names it inside the specification.
     pub id: TaskId,
     /// The phase, for example `database`; orders ties only.
+    #[serde(default = "plain_phase")]
     pub phase: String,
     /// What it comes to, in a few words; the subject of its commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,6 +221,13 @@ pub struct Validation {
     pub command: String,
     /// What it must show.
     pub expected: Expectation,
+}
+
+/// The phase of a task that names none.
+pub const PLAIN_PHASE: &str = "core";
+
+fn plain_phase() -> String {
+    PLAIN_PHASE.to_owned()
 }
 
 /// The candidate of an attempt that has ended.

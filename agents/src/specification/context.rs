@@ -141,6 +141,7 @@ pub(super) async fn load(
     });
     let previous = previous(store, &spec).await?;
     let facts = Facts {
+        title: idea.title.clone(),
         links: links.collect(),
         standing,
         replaceable: previous.as_ref().map_or_else(BTreeSet::new, replaceable),
@@ -305,6 +306,7 @@ async fn facts(
         migrations.entry(directory).or_default().extend(numbers);
     }
     Ok(Facts {
+        title: String::new(),
         existing: Some(files.iter().map(RepoPath::key).collect()),
         links: BTreeMap::new(),
         idea_folder: Some(RepoPath::of_idea(&spec.idea)),

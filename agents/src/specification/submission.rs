@@ -90,6 +90,7 @@ fn plan(
             None
         }
         document => part::<Document>(document, "document")
+            .map(|document| titled(document, facts))
             .map_err(|error| errors.push(error))
             .ok(),
     };
@@ -133,6 +134,16 @@ fn plan(
         question,
         dry_run: None,
     })
+}
+
+/// Gives a specification without a title that of the idea.
+fn titled(document: Document, facts: &Facts) -> Document {
+    let title = if document.title.trim().is_empty() {
+        facts.title.clone()
+    } else {
+        document.title
+    };
+    Document { title, ..document }
 }
 
 /// Fills in what a task leaves to the specification: the text of a requirement that it names by its id.
@@ -226,6 +237,42 @@ mod tests {
             panic!("a plan is expected")
         };
         assert!(plan.question.is_some());
+    }
+
+    #[test]
+    fn what_goes_without_saying_need_not_be_said() {
+        let mut brief = whole();
+        brief["document"].as_object_mut().unwrap().remove("title");
+        let requirement = brief["document"]["requirements"][0].as_object_mut();
+        requirement
+            .unwrap()
+            .retain(|name, _| !["priority", "source"].contains(&name.as_str()));
+        brief["tasks"][0].as_object_mut().unwrap().remove("phase");
+        let facts = Facts {
+            title: "Habits, recorded".to_owned(),
+            phases: vec!["types".to_owned()],
+            ..Facts::default()
+        };
+        let Ok(ModelSubmission::Plan(plan)) = read(&brief, &facts) else {
+            panic!("a plan is expected")
+        };
+        assert_eq!(plan.document.title, "Habits, recorded");
+        let requirement = &plan.document.requirements[0];
+        assert_eq!(
+            (&*requirement.priority, &*requirement.source),
+            ("must", crate::idea_folder::BRIEF)
+        );
+        assert_eq!(plan.tasks[0].phase, "core");
+        assert_eq!(plan.warnings, Vec::<String>::new());
+        brief["document"]
+            .as_object_mut()
+            .unwrap()
+            .remove("objective");
+        let refused = read(&brief, &facts).unwrap_err().join("\n");
+        assert!(
+            refused.contains("`document.objective` says nothing"),
+            "{refused}"
+        );
     }
 
     #[test]

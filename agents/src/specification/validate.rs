@@ -18,6 +18,8 @@ use super::standing::BaseBuild;
 /// What a specification is checked against.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
+    /// The title of the idea.
+    pub title: String,
     /// The keys of the files at the head of the repository; none where nobody has looked, and then nothing is said about
     /// what is there.
     pub existing: Option<BTreeSet<String>>,

@@ -45,8 +45,8 @@ async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
 #[tokio::test]
 async fn what_was_refused_by_its_form_is_mended_by_what_was_wrong_alone() {
     let mut faulty = small_plan("Pets");
-    faulty["tasks"][1].as_object_mut().unwrap().remove("phase");
-    let mended = json!({ "amends": true, "tasks": [{ "id": "T-002", "phase": "types" }] });
+    let file = faulty["tasks"][1].as_object_mut().unwrap().remove("file");
+    let mended = json!({ "amends": true, "tasks": [{ "id": "T-002", "file": file }] });
     let told = "turn: 2, contains: ['tasks/1', 'is a required property']";
     let script = rule("turn: 1", &faulty) + &rule(told, &mended);
     let house = House::new(&script).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ropewalk_gate::counts::can_count;
 use ropewalk_gate::line::has_pipeline;
 use ropewalk_schemas::TaskId;
-use ropewalk_schemas::task::{Expectation, TaskBlock};
+use ropewalk_schemas::task::{Expectation, PLAIN_PHASE, TaskBlock};
 
 use super::{Facts, Findings};
 use crate::specification::order;
@@ -56,7 +56,8 @@ pub(super) fn check(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
             "task `{id}` takes more than an hour and should be split"
         ));
     }
-    if !facts.phases.is_empty() && !facts.phases.contains(&task.phase) {
+    let is_known = task.phase == PLAIN_PHASE || facts.phases.contains(&task.phase);
+    if !facts.phases.is_empty() && !is_known {
         findings.warn(format!(
             "task `{id}` has the phase `{}`, which the stack does not know; it comes last where nothing else decides",
             task.phase
