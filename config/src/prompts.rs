@@ -67,10 +67,10 @@ const FILES: [(&str, &str); 18] = [
 /// changes is told in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prompt {
-    /// The system prompt of the ideation agent: `kind`, `slug`, `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
+    /// The system prompt of the ideation agent: `kind`, `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
     /// `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`), `submit_tool`.
     Ideation,
-    /// What the ideation agent is told with each message: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `kind`, `ending`,
+    /// What the ideation agent is told with each message: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `slug`, `kind`, `ending`,
     /// `confidence`, `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `answers` (`question`,
     /// `answer`), `idea` (`readme`, `target_users`).
     IdeationTurn,
@@ -257,10 +257,10 @@ mod tests {
         let failures = json!([{"class": "validation", "output": "assertion failed"}]);
         match prompt {
             Prompt::Ideation => json!({
-                "kind": "tool", "slug": "habits", "submit_tool": "submit_signals", "repository": repository, "ideas": ideas,
+                "kind": "tool", "submit_tool": "submit_signals", "repository": repository, "ideas": ideas,
             }),
             Prompt::IdeationTurn => json!({
-                "phase": "exploring", "kind": "tool", "ending": false, "confidence": 0.426,
+                "phase": "exploring", "slug": "habits", "kind": "tool", "ending": false, "confidence": 0.426,
                 "artifacts": [{"kind": "problem", "summary": "habits fade", "confidence": 0.7}],
                 "decisions": [{"kind": "scope", "summary": "web first"}],
                 "risks": [{"summary": "crowded market"}],

@@ -379,7 +379,9 @@ impl<'a> Turn<'a> {
         let next = if ends {
             Some(Phase::Complete)
         } else {
-            decide::next_phase(self.session.phase, self.idea.kind, &after)
+            // Whoever still asks has not come to the end.
+            let next = decide::next_phase(self.session.phase, self.idea.kind, &after);
+            next.filter(|next| *next != Phase::Complete || reply.question.is_none())
         };
         let complete = next == Some(Phase::Complete) || self.session.phase == Phase::Complete;
         self.save(&before, after, complete)?;

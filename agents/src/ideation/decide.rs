@@ -186,7 +186,8 @@ pub fn as_it_is(title: &str, text: &str) -> Reply {
     }
 }
 
-/// Returns the phase that follows `phase`, if its gate is met; never more than one step.
+/// Returns the phase that follows `phase`, if its gate is met; never more than one step, but for what is small: its brief
+/// says all that the phases ask for.
 ///
 /// For whom it is, what sets it apart and what speaks for its assumptions is asked of ventures, and less of what nobody has to
 /// be won for.
@@ -199,6 +200,10 @@ pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Op
             .iter()
             .any(|artifact| artifact.kind == kind)
     };
+    let sure = exceeds(signals.confidence, COMPLETE_ABOVE);
+    if small && sure && phase != Phase::Complete && saved(signals).any(is_brief) {
+        return Some(Phase::Complete);
+    }
     let met = match phase {
         Phase::Exploring => {
             (small || has("target-user")) && has("problem") && has("solution-concept")
@@ -217,10 +222,20 @@ pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Op
             let proven = product || validations >= VALIDATIONS;
             small || proven && !signals.risks.is_empty()
         }
-        Phase::Refining => exceeds(signals.confidence, COMPLETE_ABOVE) || has("brief"),
+        Phase::Refining => sure || has("brief"),
         Phase::Complete => false,
     };
     phase.successors().first().copied().filter(|_| met)
+}
+
+/// Returns the artifacts that are sure enough to be saved.
+pub(super) fn saved(signals: &Signals) -> impl Iterator<Item = &Artifact> {
+    let artifacts = signals.artifacts.iter();
+    artifacts.filter(|artifact| artifact.confidence >= SAVE_FROM)
+}
+
+fn is_brief(artifact: &Artifact) -> bool {
+    artifact.kind == "brief"
 }
 
 /// Returns the average confidence of all artifacts, 0 without any.

@@ -6,7 +6,7 @@ use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::document::KEPT_UP_TO_DATE;
 use ropewalk_schemas::idea::{Artifact, Signals};
 
-use super::decide::SAVE_FROM;
+use super::decide::saved;
 use crate::idea_folder::{BRIEF, README, is_blank};
 
 /// A document as this agent would have it.
@@ -36,14 +36,6 @@ pub(super) fn document_of(kind: &str) -> String {
         other => return format!("research/{other}.md"),
     };
     document.to_owned()
-}
-
-/// Returns the artifacts that are sure enough to be saved.
-pub(super) fn saved(signals: &Signals) -> impl Iterator<Item = &Artifact> {
-    signals
-        .artifacts
-        .iter()
-        .filter(|artifact| artifact.confidence >= SAVE_FROM)
 }
 
 /// Renders every document that has something to say; the brief also without an artifact once `complete`.
@@ -103,7 +95,8 @@ fn marked(text: &str) -> String {
     format!("{body}\n{KEPT_UP_TO_DATE} {hash} -->\n")
 }
 
-fn is_ours(text: &str) -> bool {
+/// Says whether a document is as it was rendered: nobody wrote in it since.
+pub(super) fn is_ours(text: &str) -> bool {
     text.rsplit_once(KEPT_UP_TO_DATE)
         .is_some_and(|(before, mark)| {
             let body = format!("{}\n", before.trim_end());

@@ -14,6 +14,7 @@ use ropewalk_schemas::idea::{Author, Message};
 use serde_json::{Value, json};
 
 use super::context::MessageContext;
+use super::folder::is_ours;
 use super::reply::{self, Reply};
 use super::{IdeationOptions, decide};
 use crate::repository::{self, Look, OtherIdea};
@@ -139,7 +140,6 @@ fn system(
 ) -> Result<String, AgentError> {
     let values = json!({
         "kind": heard.idea.kind,
-        "slug": heard.session.idea,
         "repository": around.look.as_ref().map(Look::told),
         "ideas": around.ideas,
         "submit_tool": SUBMIT,
@@ -156,7 +156,9 @@ pub(super) fn standing(
     ends: bool,
 ) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
-    let idea = heard.readme.as_deref().map(|readme| {
+    // What was rendered of the session says nothing beside it.
+    let readme = heard.readme.as_deref();
+    let idea = readme.filter(|readme| !is_ours(readme)).map(|readme| {
         json!({
             "readme": bounded(readme),
             "target_users": heard.target_users.as_deref().map(bounded),
@@ -171,6 +173,7 @@ pub(super) fn standing(
         .map(|question| question.text.as_str())
         .collect();
     let values = json!({
+        "slug": heard.session.idea,
         "phase": heard.session.phase,
         "kind": heard.idea.kind,
         "ending": ends,

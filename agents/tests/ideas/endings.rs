@@ -6,7 +6,8 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaKind, IdeaState, Phase};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::question::Question;
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
 use super::house::{House, user};
@@ -70,6 +71,28 @@ async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
         landed.spec
     );
     assert!(next.starts_with(&wanted), "{next}");
+}
+
+#[tokio::test]
+async fn the_brief_of_something_small_ends_it_unless_a_question_comes_along() {
+    let reply = |question: &str| {
+        format!(
+            "reply: {{text: That is it., tools: [{{name: reply, input: {{kind: feature, confidence: 0.9, {question}artifacts: \
+             [{{kind: brief, summary: borders, content: 'Borders by style.', confidence: 0.9}}]}}}}]}}}}\n"
+        )
+    };
+    let asked = reply("question: {type: blocking, text: 'Which styles?'}, ");
+    for (told, phase, open) in [
+        (reply(""), Phase::Complete, 0),
+        (asked, Phase::Exploring, 1),
+    ] {
+        let script = format!("- {{agent: ideation, task: message-1, {told}");
+        let house = House::new(&script).await;
+        let session = house.begin("borders", OPENING).await.session;
+        assert_eq!(house.session(session).await.phase, phase);
+        let questions = house.store().list::<Question>(Query::new()).await.unwrap();
+        assert_eq!(questions.len(), open);
+    }
 }
 
 #[tokio::test]

@@ -191,13 +191,13 @@ fn who_has_nothing_to_add_ends_the_conversation_at_once() {
     assert_eq!(idea["state"], "captured");
     assert_eq!(idea["kind"], "tool");
     assert_eq!(idea["conversation"]["phase"], "complete");
-    let said = one_line(world.ropewalk(["idea", "done", "walks"]), 1);
+    let said = world.run("idea done walks");
     assert!(said.contains("complete already"), "{said}");
     let unknown = one_line(world.ropewalk(["idea", "done", "nothing"]), 1);
     assert!(unknown.contains("idea list"), "{unknown}");
     let specified = world.json("spec generate walks");
     assert_eq!(specified["state"], "generated");
-    let said = one_line(world.ropewalk(["idea", "done", "walks"]), 1);
+    let said = world.json("idea done walks")["next"].to_string();
     let next = format!(
         "`ropewalk spec show {}` shows its specification, which waits for you",
         specified["id"].as_str().unwrap()

@@ -133,16 +133,8 @@ const NEEDS: [(Trigger, &str, Right); 27] = [
         TaskInterrupted::Skip.as_str(),
         Right::Stop,
     ),
-    (
-        Trigger::CheckHeld,
-        CheckHeld::Skip.as_str(),
-        Right::Stop,
-    ),
-    (
-        Trigger::TaskStuck,
-        TaskStuck::Skip.as_str(),
-        Right::Stop,
-    ),
+    (Trigger::CheckHeld, CheckHeld::Skip.as_str(), Right::Stop),
+    (Trigger::TaskStuck, TaskStuck::Skip.as_str(), Right::Stop),
     (
         Trigger::DecisionNeeded,
         DecisionNeeded::Skip.as_str(),

@@ -149,6 +149,38 @@ fn what_has_to_be_known_depends_on_the_kind_of_idea() {
 }
 
 #[test]
+fn the_brief_of_something_small_closes_every_phase() {
+    let told = |confidence, brief| Signals {
+        confidence,
+        ..signals(&[("brief", brief)])
+    };
+    for phase in [
+        Phase::Exploring,
+        Phase::Narrowing,
+        Phase::Validating,
+        Phase::Refining,
+    ] {
+        let next = |kind, signals: &Signals| next_phase(phase, kind, signals);
+        let ended = Some(Phase::Complete);
+        assert_eq!(next(Some(IdeaKind::Feature), &told(0.8, 0.9)), ended);
+        let step = phase.successors().first().copied();
+        for (kind, signals) in [
+            (None, told(0.8, 0.9)),
+            (Some(IdeaKind::Venture), told(0.8, 0.9)),
+            (Some(IdeaKind::Fix), told(0.7, 0.9)),
+            (Some(IdeaKind::Fix), told(0.8, 0.5)),
+        ] {
+            let next = next(kind, &signals);
+            assert!(next.is_none() || next == step, "{phase} {kind:?}: {next:?}");
+        }
+    }
+    assert_eq!(
+        next_phase(Phase::Complete, Some(IdeaKind::Fix), &told(1.0, 1.0)),
+        None
+    );
+}
+
+#[test]
 fn an_average_of_exactly_the_limit_does_not_pass_by_rounding() {
     let kinds = [
         ("a", 0.1),

@@ -1,7 +1,9 @@
 //! Verb `idea done`: says that nothing is to be added; the brief is written of what is known.
 
 use clap::Args;
-use ropewalk_desk::ideas;
+use ropewalk_desk::ideas::{self, ChatError};
+use ropewalk_schemas::Slug;
+use serde::Serialize;
 
 use super::chat;
 use crate::app::App;
@@ -16,18 +18,31 @@ pub struct Done {
     idea: IdeaText,
 }
 
+/// A conversation that had ended before.
+#[derive(Serialize)]
+struct EndedBefore {
+    idea: Slug,
+    next: String,
+}
+
 impl Done {
-    /// Runs the verb.
+    /// Runs the verb; a conversation that has ended already is none that failed to.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let open = match self.idea.find(&desk).await {
-            Ok(slug) => ideas::unfinished(&desk.store, &slug)
-                .await
-                .map_err(Into::into),
+            Ok(slug) => match ideas::unfinished(&desk.store, &slug).await {
+                Ok(_) => Ok(None),
+                Err(ChatError::Complete { idea, next }) => Ok(Some(EndedBefore { idea, next })),
+                Err(error) => Err(error.into()),
+            },
             Err(error) => Err(error),
         };
         desk.close().await?;
-        open?;
+        if let Some(ended) = open? {
+            return app.output.show(&ended, |EndedBefore { idea, next }| {
+                format!("the idea `{idea}` is complete already; {next}")
+            });
+        }
         let (reach, slug) = Reach::open(app, Crew::Ideation, &self.idea).await?;
         let ended = chat::end(app, &reach, &slug).await;
         let closed = reach.close().await;
