@@ -303,13 +303,13 @@ impl CommandRunner {
         })
     }
 
-    /// Returns the directory for scratch files, as the command sees it.
+    /// Returns the directory for scratch files, as the command sees it: one that is confined does not see that of the program.
     fn scratch(&self, spec: &CommandSpec) -> Option<OsString> {
-        let scratch = spec.reach.scratch.as_ref()?;
-        Some(match &self.sandbox {
-            Some(_) => sandbox::SCRATCH.into(),
-            None => scratch.into(),
-        })
+        match (&self.sandbox, &spec.reach.scratch) {
+            (Some(_), Some(_)) => Some(sandbox::SCRATCH.into()),
+            (Some(_), None) => Some(sandbox::OWN_TMP.into()),
+            (None, scratch) => scratch.as_ref().map(OsString::from),
+        }
     }
 
     /// Returns what to start, with what confines it.

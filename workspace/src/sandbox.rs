@@ -60,6 +60,8 @@ const HELPER: &str = "/run/ropewalk";
 const OBJECTS: &str = "/run/ropewalk-objects";
 /// Where commands find a directory for scratch files: short, since names of sockets are.
 pub(crate) const SCRATCH: &str = "/run/ropewalk-tmp";
+/// The directory for scratch files that goes with a command.
+pub(crate) const OWN_TMP: &str = "/tmp";
 /// How long a trial may take.
 const TRIAL: Duration = Duration::from_secs(10);
 const TRIAL_OUTPUT_BYTES: usize = 4096;

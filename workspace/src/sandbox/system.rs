@@ -93,7 +93,7 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
     let mut found: Vec<Mount> = SYSTEM.iter().filter_map(as_is).collect();
     found.extend(settings());
     found.extend(there(MACHINE).map(Mount::Read));
-    found.push(Mount::Scratch("/tmp".into()));
+    found.push(Mount::Scratch(super::OWN_TMP.into()));
     let variable = |name| environment.get(name).map(PathBuf::from);
     let home = variable("HOME").and_then(|home| home.canonicalize().ok());
     let home = home.filter(|home| home.parent().is_some());

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 
-use super::SCRATCH_BYTES;
 use super::plan::{self, Mount, Plan};
 use super::stage::Fault;
+use super::{OWN_TMP, SCRATCH_BYTES};
 
 /// Where both trees hang while the new one is built.
 const BASE: &str = "/tmp";
@@ -92,7 +92,7 @@ fn lay(entry: &Mount) -> io::Result<()> {
             fs::create_dir_all(&new)?;
             memory(
                 &new,
-                if place == Path::new("/tmp") {
+                if place == Path::new(OWN_TMP) {
                     "1777"
                 } else {
                     "0700"

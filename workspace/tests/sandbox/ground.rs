@@ -90,6 +90,15 @@ impl Ground {
         Self { egress, ..self }
     }
 
+    /// Lets the program have a variable that commands inherit.
+    pub(crate) fn with_variable(self, name: &str, value: &str) -> Self {
+        let environment = self.environment.with([(name, value)]);
+        Self {
+            environment,
+            ..self
+        }
+    }
+
     /// Puts a directory of the base first on the path.
     pub(crate) fn with_programs(self, name: &str) -> Self {
         let mut path = self.place(name).into_os_string();

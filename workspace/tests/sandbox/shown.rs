@@ -100,6 +100,20 @@ async fn git_works_in_a_confined_slot_on_objects_that_nobody_can_change() -> any
 }
 
 #[tokio::test]
+async fn a_command_finds_room_for_scratch_files_wherever_the_program_has_its_own()
+-> anyhow::Result<()> {
+    for way in ways() {
+        let ground = Ground::new()?.with_variable("TMPDIR", "/var/tmp/of-the-program");
+        let made = ground
+            .confined(way, "touch $TMPDIR/here && dirname $(mktemp)")
+            .await?;
+        assert!(made.succeeded(), "{way:?}: {made:?}");
+        assert_eq!(made.stdout, "/tmp\n", "{way:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn scratch_files_outlive_a_confined_command_and_lie_beside_its_checkout() -> anyhow::Result<()>
 {
     for way in ways() {
