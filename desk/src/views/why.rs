@@ -14,6 +14,11 @@ pub fn build(build: &Build, outage: Option<&Outage>) -> Option<String> {
 
 /// Says why a task does not run, if there is anything to say.
 pub fn task(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
+    if let Some(next) = build.continued_by
+        && !matches!(task.state, TaskState::Complete | TaskState::Skipped)
+    {
+        return format!("build {next} goes on with it");
+    }
     // What made it ready tells nothing about why it does not run.
     if task.state == TaskState::Ready && outage.is_some() {
         return "ready; waits for the provider".to_owned();

@@ -28,8 +28,10 @@ pub enum Input {
     },
     /// An earlier build has begun it.
     TakeUp {
-        /// What was made so far.
-        work: CommitId,
+        /// What was made so far, if anything was.
+        work: Option<CommitId>,
+        /// What people said to it.
+        guidance: Vec<String>,
     },
     /// A loop takes it, with its files.
     Claim {

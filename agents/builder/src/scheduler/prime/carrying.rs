@@ -83,10 +83,16 @@ pub(super) async fn carry(
                 at: done.completed_at.unwrap_or_else(|| context.now()),
                 attempts: done.attempts,
             }
-        } else if let Some(task) = begun(&row.block, &done_before)
-            && let Some(work) = work_of(shared, context, task).await?
-        {
-            Input::TakeUp { work }
+        } else if let Some(task) = begun(&row.block, &done_before) {
+            let work = work_of(shared, context, task).await?;
+            let is_told = task.guidance.is_empty() || !row.guidance.is_empty();
+            if work.is_none() && is_told {
+                continue;
+            }
+            Input::TakeUp {
+                work,
+                guidance: task.guidance.clone(),
+            }
         } else {
             continue;
         };
@@ -104,7 +110,7 @@ pub(super) async fn carry(
     Ok(())
 }
 
-/// Finds what the last attempt at a task made.
+/// Finds what was made of a task last; an attempt that made nothing leaves what lay there before.
 async fn work_of(
     shared: &SharedState,
     context: &Context,
@@ -113,13 +119,17 @@ async fn work_of(
     let mut attempts = of_build::<Attempt>(context, task.build).await?;
     attempts.retain(|attempt| attempt.task == task.id);
     attempts.sort_by_key(|attempt| attempt.number);
-    let Some(last) = attempts.pop() else {
-        return Ok(None);
-    };
-    match (&last.preserve_ref, last.candidate) {
-        (Some(reference), made) => Ok(shared.clone.resolve(reference).await?.or(made)),
-        (None, made) => Ok(made),
+    for attempt in attempts.into_iter().rev() {
+        let kept = match &attempt.preserve_ref {
+            Some(reference) => shared.clone.resolve(reference).await?,
+            None => None,
+        };
+        let made = kept.or(attempt.candidate);
+        if made.is_some() {
+            return Ok(made);
+        }
     }
+    Ok(None)
 }
 
 /// What was seen of carried work is seen for the new build too, so that each of its tasks shows its evidence.

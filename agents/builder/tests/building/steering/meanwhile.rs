@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ropewalk_desk::builds::{self, SteerError, Wish};
 use ropewalk_desk::people::Person;
+use ropewalk_desk::views::why;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::IdeaAbandoned;
 use ropewalk_schemas::person::Right;
@@ -15,6 +16,7 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use super::amending::amend_as;
+use super::second_task::retry;
 use crate::world::house::{House, OpenHouse, task, writes};
 use crate::world::script::{append_and_meet, steps};
 
@@ -116,6 +118,43 @@ async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_tou
     assert_eq!(
         (before.state, before.stop),
         (BuildState::Stopped, Some(StopCause::Amended))
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revision_takes_over_what_people_said_and_what_was_made_before_the_last_attempt_asked() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, never) = (place.path().join("begun"), place.path().join("never"));
+    let asks = "- agent: build\n  task: T-2\n  turn: 1\n  contains: say it well\n  reply:\n    tools:\n      \
+                - name: ask\n        input: { question: 'Tabs?', why: '-' }\n";
+    let again = writes("T-2", "b.txt", "second\n", Some("say it well"))
+        .replace("contains: ", "contains: ['The specification was amended', ")
+        .replace("say it well\"\n", "say it well\"]\n")
+        .replace("printf %s", "cp b.txt c.txt; printf %s");
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        again,
+        asks.to_owned(),
+        steps("T-2", &[append_and_meet("half", "b.txt", &begun, &never)]),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    exists(&begun).await;
+    let (first, _) = open.until(spec, |_, _| true).await;
+    retry(&open, &first, Some("say it well")).await;
+    let waits = |_: &Build, tasks: &[Task]| task(tasks, "T-2").state == TaskState::Waiting;
+    open.until(spec, waits).await;
+    amend_as(&open, spec, 2, plan("second")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(open.git(&["show", "build/habits:c.txt"]), "half");
+    let before = open.tasks(first.id).await;
+    let left = task(&before, "T-2");
+    assert_eq!(
+        why::task(&open.build(spec).await.unwrap(), None, left),
+        format!("build {} goes on with it", second.id)
     );
     open.close().await;
 }

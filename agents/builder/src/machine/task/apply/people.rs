@@ -27,9 +27,14 @@ impl Transition {
                 self.go(State::Complete { commit, at }, None);
                 self.task.attempts = attempts;
             }
-            (State::Pending, Input::TakeUp { work }) => {
-                self.task.resume_from = Some(work);
-                self.advise(BEGUN);
+            (State::Pending, Input::TakeUp { work, guidance }) => {
+                for words in guidance.iter().filter(|words| *words != BEGUN) {
+                    self.advise(words);
+                }
+                if work.is_some() {
+                    self.task.resume_from = work;
+                    self.advise(BEGUN);
+                }
             }
             (
                 State::Waiting {
