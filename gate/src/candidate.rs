@@ -215,7 +215,8 @@ async fn run_all(
     Ok(Some(ran))
 }
 
-/// Runs a check, and once more where tests failed that passed before; none when it was ended from outside.
+/// Runs a check, and once more where tests failed that passed before; none when it was ended from outside. One that failed
+/// before the work, too, says so: whoever works on the task need not look for its fault there.
 ///
 /// The task's own check earns no second run: what the task makes is what it looks at.
 async fn run_one(
@@ -227,14 +228,21 @@ async fn run_one(
     let Some((run, ruling)) = site.run(check, job.cancel).await? else {
         return Ok(None);
     };
-    let failed = run.tests.as_ref().is_some_and(|tests| tests.failed > 0);
-    if !failed || check.expected.is_some() {
+    if !ruling.ran_and_failed() || check.expected.is_some() {
         findings.note(ruling, &run);
         return Ok(Some(run));
     }
     let Some(before) = job.parent.run(check, job.cancel).await? else {
         return Ok(None);
     };
+    if before.ruling.ran_and_failed() {
+        findings.note(ruling, &run);
+        findings.remark(format!(
+            "`{}` fails without this work, too: no task passes before that is mended",
+            check.name
+        ));
+        return Ok(Some(run));
+    }
     let Some(suspects) = proof::passed_before(&run, &before.run) else {
         findings.note(ruling, &run);
         return Ok(Some(run));

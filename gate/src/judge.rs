@@ -43,6 +43,13 @@ pub enum Ruling {
     Cancelled,
 }
 
+impl Ruling {
+    /// Says whether it ran to its end and does not hold.
+    pub(crate) fn ran_and_failed(&self) -> bool {
+        matches!(self, Self::Fails { class, .. } if *class != FailureClass::Timeout)
+    }
+}
+
 /// Judges a command by the expectation of its task, or by its exit code alone.
 pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation>) -> Ruling {
     let fails = |class, finding: String| Ruling::Fails { class, finding };

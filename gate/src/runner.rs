@@ -388,6 +388,11 @@ impl Findings {
         self.lines.push(line);
     }
 
+    /// Adds a line to what was found.
+    pub(crate) fn remark(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
     /// Notes what a command showed, with what it wrote.
     pub fn fail(&mut self, class: FailureClass, line: String, output: &str) {
         self.add(class, line);

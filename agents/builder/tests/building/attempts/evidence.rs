@@ -1,8 +1,8 @@
 //! What a pass of the gate proves.
 
 use ropewalk_schemas::attempt::{Evidence, FailureClass, Proof, Verdict};
-use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, task, writes};
@@ -144,6 +144,37 @@ async fn a_check_whose_test_passed_before_runs_once_more_and_is_marked() {
     assert_eq!(unit.flaky, ["slow"]);
     assert_eq!(unit.exit_code, Some(0));
     open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_fails_without_the_work_too_says_so_and_one_that_the_work_breaks_does_not() {
+    for (unit, before) in [("exit 3", true), ("! test -e new.txt", false)] {
+        let gate = format!(
+            "[[gate.commands]]\nname = \"unit\"\ncommand = {}\n",
+            json!(unit)
+        );
+        let house = House::new(&writes("T-1", "new.txt", "good\n", None))
+            .with_files(&[("ropewalk.toml", &gate)])
+            .with(|options| options.tries.tries = 1);
+        let open = house.open().await;
+        let spec = open
+            .approve(json!([{
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
+                "validation": { "command": "test -s new.txt", "expected": "exit 0" },
+            }]))
+            .await;
+        let failed = |_: &Build, tasks: &[Task]| task(tasks, "T-1").state == TaskState::Failed;
+        let (build, _) = open.until(spec, failed).await;
+        let evidence = open.evidence(build.id).await;
+        let told = "`unit` fails without this work, too: no task passes before that is mended";
+        let findings = &of_task(&evidence).findings;
+        assert_eq!(
+            findings.iter().any(|line| line == told),
+            before,
+            "{unit}: {findings:?}"
+        );
+        open.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
