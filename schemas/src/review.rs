@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{BuildId, KnowledgeId, ReviewId, Slug, SpecId, TaskId};
+use crate::ids::{BuildId, KnowledgeId, RequirementId, ReviewId, Slug, SpecId, TaskId};
 
 /// Says what was reviewed.
 #[derive(
@@ -53,10 +53,27 @@ pub struct Divergence {
     /// The task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// The requirement, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirement: Option<RequirementId>,
     /// What was planned.
     pub planned: String,
     /// What was done.
     pub actual: String,
+}
+
+impl Divergence {
+    /// Names what it is about: the requirement, the task, or else the file.
+    pub fn place(&self) -> String {
+        let task = self.task.as_ref();
+        match (&self.requirement, task, &self.file) {
+            (Some(requirement), Some(task), _) => format!("{requirement} of {task}"),
+            (Some(requirement), None, _) => requirement.to_string(),
+            (None, Some(task), _) => task.to_string(),
+            (None, None, Some(file)) => file.clone(),
+            (None, None, None) => "something".to_owned(),
+        }
+    }
 }
 
 /// What improvement found.
@@ -91,4 +108,12 @@ pub struct Review {
     pub notes: Vec<String>,
     /// When.
     pub at: DateTime<Utc>,
+}
+
+impl Review {
+    /// Lists what it holds for missed.
+    pub fn missed(&self) -> impl Iterator<Item = &Divergence> {
+        let all = self.divergences.iter();
+        all.filter(|divergence| divergence.class == DivergenceClass::MissedRequirement)
+    }
 }

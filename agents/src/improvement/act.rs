@@ -66,6 +66,7 @@ fn completed(
             patterns_found: count(review.patterns.len()),
             gotchas_found: count(review.gotchas.len()),
             improvements_made: count(improvements),
+            requirements_missed: count(review.missed().count()),
         }),
     ));
 }

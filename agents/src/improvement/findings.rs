@@ -58,6 +58,9 @@ pub struct Difference {
     /// The task.
     #[serde(default)]
     pub task: Option<String>,
+    /// The requirement, where it is about one, such as `FR-1`.
+    #[serde(default)]
+    pub requirement: Option<String>,
     /// What was planned.
     #[serde(default)]
     pub planned: String,

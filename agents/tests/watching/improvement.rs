@@ -7,7 +7,7 @@ use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, Knowl
 use ropewalk_schemas::payload::{
     ReviewCompleted, SpecGenerated, TaskCompleted, TaskFailed, TaskSkipped,
 };
-use ropewalk_schemas::review::{DivergenceClass, Review, ReviewKind};
+use ropewalk_schemas::review::{Divergence, DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::specification::{Complexity, Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{Payload, RequirementId};
@@ -80,6 +80,40 @@ async fn a_clean_build_is_reviewed_once_and_what_it_calls_a_mistake_has_to_be_se
     assert_eq!(*review_id, review.id);
     assert_eq!(workshop.review().await, []);
     workshop.only_review().await;
+}
+
+#[tokio::test]
+async fn a_requirement_that_a_review_holds_for_missed_is_named_and_counted() {
+    let missed = r#"
+- agent: improvement
+  reply:
+    tools:
+      - name: review
+        input:
+          divergences:
+            - { class: missed-requirement, task: T-001, requirement: FR-6, planned: "help tells both", actual: "it tells one" }
+            - { class: deviation, task: T-001, requirement: the first, planned: "a loop", actual: "a table" }
+"#;
+    let workshop = Workshop::open(missed).await;
+    workshop.built(&[landed(1)]).await;
+    let told = workshop.review().await;
+    let [
+        Payload::ReviewCompleted(ReviewCompleted {
+            requirements_missed: 1,
+            ..
+        }),
+    ] = told.as_slice()
+    else {
+        panic!("{told:?}");
+    };
+    let review = workshop.only_review().await;
+    let missed: Vec<String> = review.missed().map(Divergence::place).collect();
+    assert_eq!(missed, ["FR-6 of T-001"]);
+    let unnamed = review.divergences.last().unwrap();
+    assert_eq!(
+        (unnamed.place(), &unnamed.requirement),
+        ("T-001".to_owned(), &None)
+    );
 }
 
 #[tokio::test]

@@ -128,5 +128,6 @@ fn landing(build: &Build) -> LandingView {
         gate: false,
         refusal: None,
         conflicts: None,
+        missed: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use ropewalk_builder::land::{self, LandError, LandRequest, LandingPreview};
 use ropewalk_config::Environment;
 use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::views::lines::FileLines;
+use ropewalk_desk::views::review::{self, MissedView};
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
@@ -91,12 +92,18 @@ pub(super) fn landings(clone: LazyClone, project: &Project, services: &Services)
                 by: String::new(),
             };
             let preview = land::preview(clone, &context, &request).await;
-            Ok(landing(&build, preview))
+            let missed = review::missed(&services.store, build.id).await;
+            let missed = missed.map_err(|error| Words::of(&error).to_string())?;
+            Ok(landing(&build, preview, missed))
         })
     })
 }
 
-fn landing(build: &Build, preview: Result<LandingPreview, LandError>) -> LandingView {
+fn landing(
+    build: &Build,
+    preview: Result<LandingPreview, LandError>,
+    missed: Vec<MissedView>,
+) -> LandingView {
     let refused = preview.as_ref().err();
     LandingView {
         build: build.id,
@@ -110,6 +117,7 @@ fn landing(build: &Build, preview: Result<LandingPreview, LandError>) -> Landing
             .ok()
             .map(|preview| preview.way.before().to_owned()),
         gate: preview.is_ok_and(|preview| preview.gate),
+        missed,
     }
 }
 

@@ -56,6 +56,7 @@ fn a_review_is_shown_by_its_own_id_or_that_of_its_build() {
                 class: DivergenceClass::ScopeCreep,
                 file: Some("a.txt".to_owned()),
                 task: None,
+                requirement: None,
                 planned: "a list".to_owned(),
                 actual: "a map".to_owned(),
             }],
@@ -107,4 +108,44 @@ fn succeeded(id: BuildId) -> Build {
         "priority": 5, "working_ms": 0, "correlation_id": Uuid::from_u128(2), "created_at": DateTime::UNIX_EPOCH,
     });
     serde_json::from_value(build).unwrap()
+}
+
+/// What a review holds for missed of this build.
+pub(crate) fn missed_by(build: BuildId) -> Review {
+    let review = json!({
+        "id": Uuid::from_u128(7), "kind": "build", "idea": "walks", "build": build, "at": "2200-01-01T00:00:00Z",
+        "divergences": [
+            { "class": "missed-requirement", "task": "T-001", "requirement": "FR-6", "planned": "help names both",
+                "actual": "it names one" },
+            { "class": "enhancement", "planned": "a list", "actual": "a map" },
+        ],
+    });
+    serde_json::from_value(review).unwrap()
+}
+
+#[test]
+fn what_a_review_holds_for_missed_is_told_beside_what_was_shown() {
+    let world = World::scripted();
+    world.run("idea list");
+    let build = BuildId(Uuid::from_u128(8 << 96));
+    world.commit(|changes| {
+        changes.insert(&succeeded(build));
+    });
+    let show = format!("build show {build}");
+    assert_eq!(world.json(&show).get("missed"), None);
+    world.commit(|changes| {
+        changes.insert(&missed_by(build));
+    });
+    let told =
+        "the review holds FR-6 of T-001 for missed: planned help names both, done it names one";
+    assert_eq!(
+        world.json(&show)["missed"],
+        json!([{ "review": Uuid::from_u128(7), "requirement": "FR-6", "task": "T-001", "told": told }])
+    );
+    let said = world.run(&show);
+    let named = format!("but {told}\n`ropewalk review show {build}` shows all of it");
+    assert!(said.contains(&named), "{said}");
+    let said = world.run(&format!("review show {build}"));
+    let listed = "missed-requirement FR-6 of T-001: planned help names both, done it names one";
+    assert!(said.contains(listed), "{said}");
 }

@@ -16,6 +16,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::review::{self, MissedView};
 use super::trace::{EvidenceView, RequirementView, Trace};
 use super::{AT_ONCE, PAGE, Span, bears, pages, question, records};
 
@@ -57,6 +58,9 @@ pub struct BuildView {
     pub spending: Spending,
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
+    /// What its review holds for missed, whatever the gates saw.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<MissedView>,
     /// What the checks of the whole saw, the earliest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub whole: Vec<EvidenceView>,
@@ -232,14 +236,15 @@ pub async fn show(
 ) -> Result<BuildView, ReadError> {
     let calls = Query::new().equal("build", build.id.to_string());
     let key = build.id.to_string();
-    // On the heap, since six queries at once are much for the stack of whoever asks.
-    let (trace, timeline, spending, owns, outage, wish) = futures::try_join!(
+    // On the heap, since so many queries at once are much for the stack of whoever asks.
+    let (trace, timeline, spending, owns, outage, wish, missed) = futures::try_join!(
         Box::pin(Trace::load(store, &build)),
         Box::pin(timeline(store, &build)),
         Box::pin(store.spending(calls)),
         Box::pin(ownership::kept_by(store, &build)),
         Box::pin(standing(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
+        Box::pin(review::missed(store, build.id)),
     )?;
     let (requirements, whole) = (trace.all(), trace.of_whole());
     let mut tasks = trace.into_tasks();
@@ -250,6 +255,7 @@ pub async fn show(
         timeline,
         spending,
         requirements,
+        missed,
         whole,
         owns,
         outage: holding(&build, outage.as_ref()).cloned(),
@@ -325,6 +331,7 @@ mod tests {
                 ..Spending::default()
             },
             requirements: Vec::new(),
+            missed: Vec::new(),
             owns: Vec::new(),
             outage: None,
             wish: None,

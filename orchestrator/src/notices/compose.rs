@@ -5,7 +5,7 @@ use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::notice::NoticeText;
-use ropewalk_schemas::payload::TaskCompleted;
+use ropewalk_schemas::payload::{ReviewCompleted, TaskCompleted};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::Specification;
@@ -263,8 +263,11 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
             (
                 format!("`{}` was reviewed", review.idea_slug),
                 format!(
-                    "{} patterns and {} gotchas found, {} lessons changed.",
-                    review.patterns_found, review.gotchas_found, review.improvements_made
+                    "{} patterns and {} gotchas found, {} lessons changed.{}",
+                    review.patterns_found,
+                    review.gotchas_found,
+                    review.improvements_made,
+                    missed(review)
                 ),
                 None,
             ),
@@ -272,6 +275,14 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
         _ => return of_task(payload),
     };
     Some(told)
+}
+
+/// Says how many requirements a review holds for missed; nothing where there is none.
+fn missed(review: &ReviewCompleted) -> String {
+    match review.requirements_missed {
+        0 => String::new(),
+        missed => format!(" It holds {} for missed.", counted(missed, "requirement")),
+    }
 }
 
 /// What happens to a task.

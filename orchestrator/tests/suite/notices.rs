@@ -535,13 +535,18 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
         patterns_found: 1,
         gotchas_found: 0,
         improvements_made: 1,
+        requirements_missed: 2,
     });
     tell(&house, Subject::build(build), reviewed).await?;
     house.settle().await?;
     house.pass(Duration::from_hours(9)).await;
     let said = paper.said(&house, 1).await?;
     assert_eq!(said[0].title, "2 things happened");
-    for part in ["The build of `walks` is stopped", "`walks` was reviewed"] {
+    for part in [
+        "The build of `walks` is stopped",
+        "`walks` was reviewed",
+        "holds 2 requirements for missed",
+    ] {
         assert!(said[0].body.contains(part), "{part} in {}", said[0].body);
     }
     house.close().await

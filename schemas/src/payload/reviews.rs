@@ -21,4 +21,7 @@ pub struct ReviewCompleted {
     pub gotchas_found: u32,
     /// How many knowledge items changed.
     pub improvements_made: u32,
+    /// How many requirements it holds for missed.
+    #[serde(default)]
+    pub requirements_missed: u32,
 }

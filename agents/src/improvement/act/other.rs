@@ -116,7 +116,8 @@ fn uncovered(revision: &Versioned<Revision>) -> Vec<Divergence> {
             },
             file: None,
             task: None,
-            planned: format!("{}: {}", requirement.id, requirement.text),
+            requirement: Some(requirement.id.clone()),
+            planned: requirement.text.clone(),
             actual: "no task names it".to_owned(),
         })
         .collect()

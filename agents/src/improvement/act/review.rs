@@ -7,9 +7,10 @@ use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
-use ropewalk_schemas::{BuildId, KnowledgeId, RepoPath, ReviewId, Subject, TaskId};
+use ropewalk_schemas::{BuildId, KnowledgeId, RepoPath, RequirementId, ReviewId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -69,8 +70,21 @@ pub(super) async fn build(
         &review,
         improvements,
     );
-    info!(build.id = %build, "reviewed build `{build}`: {improvements} lessons changed");
+    let lessons = counted(improvements, "lesson");
+    let missed = told_missed(&review, build);
+    info!(build.id = %build, "reviewed build `{build}`: {lessons} changed{missed}");
     Ok(changes)
+}
+
+/// Says how many requirements a review holds for missed, and what shows them; nothing where there is none.
+fn told_missed(review: &Review, build: BuildId) -> String {
+    match review.missed().count() {
+        0 => String::new(),
+        missed => format!(
+            "; it holds {} for missed: `ropewalk review show {build}`",
+            counted(missed, "requirement")
+        ),
+    }
 }
 
 /// Reads what changed; a build without commits, or a clone that cannot be read, is noted and no more.
@@ -158,6 +172,10 @@ fn divergence(seen: &Difference) -> Divergence {
             .task
             .as_deref()
             .and_then(|task| TaskId::parse(task).ok()),
+        requirement: seen
+            .requirement
+            .as_deref()
+            .and_then(|requirement| RequirementId::parse(requirement).ok()),
         planned: seen.planned.clone(),
         actual: seen.actual.clone(),
     }

@@ -56,6 +56,7 @@ fn left_out(task: &PlannedTask) -> Divergence {
         class,
         file: task.files.first().cloned(),
         task: Some(task.task.clone()),
+        requirement: None,
         planned: task.text.clone(),
         actual: format!("{}: {}", task.state, task.reason),
     }
@@ -76,6 +77,7 @@ fn changed_otherwise(task: &PlannedTask, actual: &[ChangedFile]) -> Vec<Divergen
         class,
         file: Some(file.to_owned()),
         task: Some(task.task.clone()),
+        requirement: None,
         planned: task.text.clone(),
         actual: told.to_owned(),
     };
@@ -127,6 +129,7 @@ fn addition(plan: &[PlannedTask], change: &ChangedFile) -> Option<Divergence> {
         },
         file: Some(change.path.clone()),
         task: granted.map(|task| task.task.clone()),
+        requirement: None,
         planned: UNPLANNED.to_owned(),
         actual: match change.kind {
             ChangeKind::Added => "the file was added".to_owned(),

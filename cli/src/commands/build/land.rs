@@ -4,10 +4,12 @@ use clap::Args;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::views::review::{self, MissedView};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
 
+use super::trace;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
@@ -52,6 +54,15 @@ struct ResolutionReceipt {
     resolving: bool,
 }
 
+/// What it would come to, and what the review of the build holds for missed.
+#[derive(Debug, Serialize)]
+struct Prospect {
+    #[serde(flatten)]
+    preview: LandingPreview,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missed: Vec<MissedView>,
+}
+
 #[derive(Debug, Serialize)]
 struct Receipt {
     build: BuildId,
@@ -59,6 +70,8 @@ struct Receipt {
     commit: CommitId,
     way: Way,
     pushed: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missed: Vec<MissedView>,
 }
 
 impl Land {
@@ -99,7 +112,11 @@ impl Land {
             let clone = wiring::open_clone(&desk.project, git).await?;
             let request = LandRequest { shape, ..request };
             let preview = land::preview(&clone, &context, &request).await;
-            return app.output.show(&explained(preview, app)?, previewed);
+            let prospect = Prospect {
+                preview: explained(preview, app)?,
+                missed: review::missed(&desk.store, build.id).await?,
+            };
+            return app.output.show(&prospect, previewed);
         }
         let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
@@ -118,6 +135,7 @@ impl Land {
             commit,
             way,
             pushed: self.push,
+            missed: review::missed(&desk.store, build).await?,
         };
         app.output.show(&done, human)
     }
@@ -133,15 +151,17 @@ fn explained<T>(landed: Result<T, LandError>, app: &App) -> Result<T, CliError> 
     })
 }
 
-fn previewed(preview: &LandingPreview) -> String {
+fn previewed(prospect: &Prospect) -> String {
+    let preview = &prospect.preview;
     let how = preview.way.before();
     let gate = if preview.gate {
         ", once a gate has seen that"
     } else {
         ""
     };
+    let missed = trace::missed(preview.build, &prospect.missed);
     format!(
-        "build {}: {} {how}{gate}; nothing was landed",
+        "build {}: {} {how}{gate}; nothing was landed\n{missed}",
         preview.build, preview.into
     )
 }
@@ -158,9 +178,10 @@ fn human(done: &Receipt) -> String {
         .as_ref()
         .map_or_else(String::new, |remote| format!(", and sent to {remote}"));
     format!(
-        "landed build {}: {} {how}, at {}{pushed}",
+        "landed build {}: {} {how}, at {}{pushed}\n{}",
         done.build,
         done.into,
-        done.commit.short()
+        done.commit.short(),
+        trace::missed(done.build, &done.missed)
     )
 }

@@ -151,5 +151,9 @@ fn human(shown: &BuildView) -> String {
         text.push('\n');
         text.push_str(&trace::overview(&shown.requirements));
     }
+    if !shown.missed.is_empty() {
+        text.push('\n');
+        text.push_str(&trace::missed(build.id, &shown.missed));
+    }
     text
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use ropewalk_desk::views::review::MissedView;
 use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
 
@@ -45,6 +47,19 @@ pub(super) fn overview(traced: &[RequirementView]) -> String {
     });
     let header = ["requirement", "is", "task", "state", "commit", "evidence"];
     output::table(&header, rows)
+}
+
+/// Tells what the review of a build holds for missed, and what shows the whole of it; nothing where there is none.
+pub(super) fn missed(build: BuildId, missed: &[MissedView]) -> String {
+    let mut text = String::new();
+    for missed in missed {
+        // Writing to a String cannot fail.
+        writeln!(text, "but {}", missed.told).ok();
+    }
+    if !missed.is_empty() {
+        writeln!(text, "`ropewalk review show {build}` shows all of it").ok();
+    }
+    text
 }
 
 /// Shows one requirement with all that is there for it.

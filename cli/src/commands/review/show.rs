@@ -88,11 +88,10 @@ fn human(shown: &ReviewView) -> String {
 }
 
 fn told(divergence: &Divergence) -> String {
-    let task = divergence.task.as_ref().map(ToString::to_string);
-    let place = task.or_else(|| divergence.file.clone()).unwrap_or_default();
     format!(
-        "{} {place}: planned {}, done {}\n",
+        "{} {}: planned {}, done {}\n",
         word(&divergence.class),
+        divergence.place(),
         divergence.planned,
         divergence.actual
     )

@@ -6,6 +6,7 @@ use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::idea::Message;
 use ropewalk_schemas::question::Question;
+use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, Query};
@@ -136,6 +137,39 @@ async fn who_lands_reads_whose_work_comes_along() {
         .change(other, |other| other.continued_by = Some(later))
         .await;
     assert!(!comes_along().await);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lands_reads_what_the_review_holds_for_missed() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house
+        .change(build, |build| build.state = BuildState::Succeeded)
+        .await;
+    let browser = Browser::new(&house).await;
+    let pages = [
+        format!("/builds/{build}"),
+        format!("/builds/{build}/landing"),
+    ];
+    let told = "the review holds FR-6 for missed: planned help names both, done it names one";
+    for page in &pages {
+        let text = browser.read(page).await.text;
+        assert!(!text.contains("for missed"), "{page}: {text}");
+    }
+    let review: Review = serde_json::from_value(json!({
+        "id": house.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
+        "at": house.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
+            "planned": "help names both", "actual": "it names one" }],
+    }))
+    .unwrap();
+    let mut changes = ChangeSet::new();
+    changes.insert(&review);
+    house.services.store.commit(changes).await.unwrap();
+    for page in &pages {
+        let text = browser.read(page).await.text;
+        assert!(text.contains(told), "{page}: {text}");
+    }
     house.stop().await;
 }
 

@@ -112,6 +112,7 @@ fn what_a_model_saw_takes_the_place_of_a_rule_about_the_same_file() {
         class: DivergenceClass::Optimization,
         file: Some(file.to_owned()),
         task: None,
+        requirement: None,
         planned: "a loop".to_owned(),
         actual: "a table".to_owned(),
     };
