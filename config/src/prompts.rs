@@ -288,7 +288,7 @@ mod tests {
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true,
                 "tasks": [{
-                    "id": "T-1", "state": "complete", "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
+                    "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
                 }],
                 "known": [{"kind": "gotcha", "text": "mind the gap"}],
             }),

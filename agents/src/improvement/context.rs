@@ -293,10 +293,17 @@ impl ReviewedBuild {
             text: lines.join("; "),
             state: task.state,
             reason: task.reason.clone().unwrap_or_default(),
+            kept: self.is_kept(task),
             granted: attempts
                 .flat_map(|attempt| attempt.granted.iter().map(ToString::to_string))
                 .collect(),
         }
+    }
+
+    /// Returns whether a task came with the build before as it had landed there: nobody tried it in this one.
+    pub(super) fn is_kept(&self, task: &Task) -> bool {
+        let tried = self.attempts.iter().any(|tried| tried.task == task.id);
+        self.build.continues.is_some() && task.state == TaskState::Complete && !tried
     }
 
     /// Says in one line how the gate of the whole build ended.

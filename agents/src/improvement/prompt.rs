@@ -161,6 +161,7 @@ fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
     json!({
         "id": task.id,
         "state": task.state,
+        "kept": reviewed.is_kept(task),
         "asked": asked(reviewed, task),
         "summary": summary(reviewed, task),
         "failures": failures,

@@ -3,9 +3,10 @@
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{Document, Requirement, Revision};
+use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{RequirementId, ReviewId, document};
 
-use crate::house::{build, build_id, noon};
+use crate::house::{attempt_at, build, build_id, noon, task};
 use crate::workshop::{FINDINGS, Workshop, landed};
 
 #[tokio::test]
@@ -106,6 +107,37 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
 }
 
 fn review_of(build: &Build, id: ReviewId) -> Review {
+#[tokio::test]
+async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_landed() {
+    let kept = "T-001: complete, kept as it landed in the build before";
+    let script = FINDINGS.replace("  reply:", &format!("  contains: \"{kept}\"\n  reply:"));
+    let workshop = Workshop::open(&script).await;
+    let done = workshop.built(&[]).await;
+    let house = &workshop.house;
+    let added = Task {
+        state: TaskState::Complete,
+        ..task(2, "T-002", "later.txt", Action::Create)
+    };
+    let amended = Build {
+        continues: Some(build_id(2)),
+        base: Some(workshop.head.clone()),
+        head: Some(workshop.later(&[("later.txt", "later\n")]).await),
+        ..house.list::<Build>().await.remove(0)
+    };
+    house.lay(&amended, &[done, added.clone()]).await;
+    house.put(&attempt_at(&added, 2, "loop-1")).await;
+    workshop.review().await;
+    let review = workshop.only_review().await;
+    let of_rules: Vec<_> = review
+        .divergences
+        .iter()
+        .filter(|one| one.task.is_some())
+        .collect();
+    assert!(of_rules.is_empty(), "{of_rules:?}");
+    let by_rules = |note: &String| note.contains("by rules alone");
+    assert!(!review.notes.iter().any(by_rules), "{:?}", review.notes);
+}
+
     Review {
         id,
         kind: ReviewKind::Build,

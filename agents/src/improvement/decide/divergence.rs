@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 
 use ropewalk_schemas::TaskId;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::review::{Divergence, DivergenceClass};
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 
 /// Where the folders of ideas lie, which are no work.
 pub const IDEAS: &str = "ideas/";
+
+/// So much is told of what is wanted of a task.
+const PLANNED_LETTERS: usize = 120;
 
 /// What is said of the plan where there is none.
 const UNPLANNED: &str = "no task names the file";
@@ -28,6 +32,8 @@ pub struct PlannedTask {
     pub state: TaskState,
     /// Why it ended so.
     pub reason: String,
+    /// Whether it landed in a build before, which this one goes on from: what it did was compared there.
+    pub kept: bool,
     /// Files that it was given on request.
     pub granted: Vec<String>,
 }
@@ -36,6 +42,7 @@ pub struct PlannedTask {
 pub fn divergences(plan: &[PlannedTask], actual: &[ChangedFile]) -> Vec<Divergence> {
     let mut found: Vec<Divergence> = plan
         .iter()
+        .filter(|task| !task.kept)
         .flat_map(|task| match task.state {
             TaskState::Complete => changed_otherwise(task, actual),
             _ => vec![left_out(task)],
@@ -57,8 +64,19 @@ fn left_out(task: &PlannedTask) -> Divergence {
         file: task.files.first().cloned(),
         task: Some(task.task.clone()),
         requirement: None,
-        planned: task.text.clone(),
+        planned: task
+            .files
+            .first()
+            .map_or_else(String::new, |file| planned(task, file)),
         actual: format!("{}: {}", task.state, task.reason),
+    }
+}
+
+/// Names a file of a task, and how what is wanted of the task begins.
+fn planned(task: &PlannedTask, file: &str) -> String {
+    match clip::line(&task.text, PLANNED_LETTERS) {
+        text if text.is_empty() => format!("`{file}`"),
+        text => format!("`{file}`, for {text}"),
     }
 }
 
@@ -78,7 +96,7 @@ fn changed_otherwise(task: &PlannedTask, actual: &[ChangedFile]) -> Vec<Divergen
         file: Some(file.to_owned()),
         task: Some(task.task.clone()),
         requirement: None,
-        planned: task.text.clone(),
+        planned: planned(task, file),
         actual: told.to_owned(),
     };
     let mut files = task.files.iter();

@@ -8,6 +8,7 @@ fn planned(action: Action, files: &[&str], state: TaskState) -> PlannedTask {
         text: "a table of habits".to_owned(),
         state,
         reason: "told so".to_owned(),
+        kept: false,
         granted: vec!["src/granted.rs".to_owned()],
     }
 }
@@ -81,8 +82,38 @@ fn a_task_that_did_not_land_is_an_omission() {
     ] {
         let found = divergences(&[planned(Action::Create, &["a.sql"], state)], &[]);
         assert_eq!((found.len(), found[0].class), (1, class));
-        assert_eq!(found[0].planned, "a table of habits");
+        assert_eq!(found[0].planned, "`a.sql`, for a table of habits");
     }
+}
+
+#[test]
+fn what_landed_in_a_build_before_is_not_compared_with_what_came_since() {
+    let kept = PlannedTask {
+        kept: true,
+        ..planned(Action::Update, &["a.rs", "b.rs"], TaskState::Complete)
+    };
+    // What the new task did to a file of one before is no addition either.
+    let plan = [
+        kept,
+        planned(Action::Create, &["c.rs"], TaskState::Complete),
+    ];
+    let since = [
+        change("c.rs", ChangeKind::Added),
+        change("b.rs", ChangeKind::Modified),
+    ];
+    assert_eq!(classes(&plan, &since), []);
+}
+
+#[test]
+fn what_was_planned_names_the_file_and_the_beginning_of_what_was_wanted() {
+    let task = PlannedTask {
+        text: "habits are kept; ".repeat(60),
+        ..planned(Action::Update, &["a.rs", "b.rs"], TaskState::Complete)
+    };
+    let found = divergences(&[task], &[change("a.rs", ChangeKind::Modified)]);
+    let told = &found[0].planned;
+    assert!(told.starts_with("`b.rs`, for habits are kept;"), "{told}");
+    assert!(told.chars().count() < 150 && told.ends_with('…'), "{told}");
 }
 
 #[test]
