@@ -3,6 +3,9 @@
 //!
 //! Whoever gets a file after another build has to build on what that one did to it: the row says on which commit.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, Predecessor, StopCause};
 use ropewalk_schemas::lease::Ownership;
@@ -212,6 +215,26 @@ pub async fn kept_by(store: &Store, build: &Build) -> Result<Vec<RepoPath>, Read
     let mut kept: Vec<RepoPath> = kept.collect();
     kept.sort();
     Ok(kept)
+}
+
+/// Lists every file that a build keeps from others, with the build.
+pub async fn live(store: &Store) -> Result<Vec<(RepoPath, Build)>, ReadError> {
+    let mut builds: BTreeMap<BuildId, Option<Build>> = BTreeMap::new();
+    let mut live = Vec::new();
+    for row in store.list::<Ownership>(Query::new()).await? {
+        if row.ended {
+            continue;
+        }
+        let build = match builds.entry(row.build) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let build = store.get::<Build>(&row.build.to_string()).await?;
+                place.insert(build.map(Versioned::into_inner).filter(owns))
+            }
+        };
+        live.extend(build.clone().map(|build| (row.record.path, build)));
+    }
+    Ok(live)
 }
 
 /// Reads what a build owns, or owned last.

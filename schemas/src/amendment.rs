@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::RequirementId;
 use crate::specification::{Document, Requirement};
 use crate::task::{Task, TaskBlock, TaskState};
+use crate::{BuildId, RepoPath, RequirementId};
 
 /// Lists the requirements that two documents do not both hold in the same words.
 pub fn touched(before: &Document, after: &Document) -> BTreeSet<RequirementId> {
@@ -86,12 +86,32 @@ fn asked_notes(block: &TaskBlock) -> Vec<String> {
         .collect()
 }
 
+/// What stands in a remark about an owner between the file and the build.
+const OWNED_BY: &str = "` is owned by build ";
+
+/// Remarks in the notes of a task whose a file is.
+pub fn owner_note(file: &RepoPath, owner: BuildId) -> String {
+    format!("`{file}{OWNED_BY}{owner}.")
+}
+
+fn is_owner_note(line: &str) -> bool {
+    let line = line.trim().strip_prefix('`');
+    let owner = line.and_then(|line| line.split_once(OWNED_BY));
+    let owner = owner.and_then(|(_, owner)| owner.strip_suffix('.'));
+    owner.is_some_and(|owner| owner.parse::<BuildId>().is_ok())
+}
+
 /// Leaves out of notes what the plan remarks about owners: it held when the plan was made, and a task that is built
 /// waits for nobody any more.
 pub fn without_owners(notes: &str) -> impl Iterator<Item = &str> {
-    notes
-        .lines()
-        .filter(|line| !line.contains("is owned by build "))
+    notes.lines().filter(|line| !is_owner_note(line))
+}
+
+/// Takes out of the notes of a task what the plan remarks about owners: each revision says it anew.
+pub fn forget_owners(task: &mut TaskBlock) {
+    let notes = task.notes.take().unwrap_or_default();
+    let kept = without_owners(&notes).collect::<Vec<_>>().join("\n");
+    task.notes = Some(kept).filter(|notes| !notes.is_empty());
 }
 
 #[cfg(test)]
@@ -99,8 +119,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::TaskId;
     use crate::task::{Action, RequirementLine, Validation};
-    use crate::{BuildId, RepoPath, TaskId};
 
     fn block(name: &str, needs: &[&str]) -> TaskBlock {
         let id = |name: &str| TaskId::parse(name).unwrap();
@@ -197,10 +217,21 @@ mod tests {
         ordered.priority = Some(1);
         assert!(is_carried(&ordered, &none));
         let mut owned = block("A", &[]);
-        owned.notes = Some("`A.txt` is owned by build 1.".to_owned());
+        let remark = owner_note(&owned.file, BuildId(Uuid::nil()));
+        owned.notes = Some(remark.clone());
         assert!(is_carried(&owned, &none));
-        owned.notes = Some("`A.txt` is owned by build 1.\nKeep it short.".to_owned());
+        owned.notes = Some(format!("{remark}\nKeep it short."));
         assert!(!is_carried(&owned, &none));
+        forget_owners(&mut owned);
+        assert_eq!(owned.notes.as_deref(), Some("Keep it short."));
+        let told = "Each row is owned by build teams.";
+        owned.notes = Some(told.to_owned());
+        forget_owners(&mut owned);
+        assert_eq!(
+            owned.notes.as_deref(),
+            Some(told),
+            "no remark of the program"
+        );
         let mut changed = block("A", &[]);
         changed.validation.command = "another".to_owned();
         assert!(!is_carried(&changed, &none));

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_config::stack::StackProfile;
+use ropewalk_coordination::ownership;
 use ropewalk_engine::AgentMode;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::idea::{Idea, IdeaKind};
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
@@ -84,7 +84,7 @@ pub(super) struct Material {
     pub(super) previous: Option<Revision>,
     /// What a plan is checked against.
     pub(super) facts: Facts,
-    /// The build that owns a file, by the key of the file.
+    /// The build that keeps a file from those of this specification, by the key of the file.
     pub(super) owners: BTreeMap<String, BuildId>,
     /// What earlier tasks have cost.
     pub(super) history: Vec<TaskCost>,
@@ -150,7 +150,7 @@ pub(super) async fn load(
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
     Ok(LoadOutcome::Ready(Box::new(Material {
         previous,
-        owners: owners(store).await?,
+        owners: owners(store, id).await?,
         history: history(store).await?,
         answers: questions.iter().filter_map(|row| answered(row)).collect(),
         answered: ids_of_answered(&questions),
@@ -386,12 +386,11 @@ pub(super) async fn previous(
         .map(Versioned::into_inner))
 }
 
-async fn owners(store: &Store) -> Result<BTreeMap<String, BuildId>, AgentError> {
-    let owned = store.list::<Ownership>(Query::new()).await?;
-    Ok(owned
-        .iter()
-        .map(|owned| (owned.path.key(), owned.build))
-        .collect())
+/// Finds whose files are that a build of `spec` would have to wait for: what its own builds hold goes on to the next one.
+async fn owners(store: &Store, spec: SpecId) -> Result<BTreeMap<String, BuildId>, AgentError> {
+    let live = ownership::live(store).await?.into_iter();
+    let others = live.filter(|(_, owner)| owner.spec != spec);
+    Ok(others.map(|(path, owner)| (path.key(), owner.id)).collect())
 }
 
 /// Adds up what each landed task has used over all its attempts.

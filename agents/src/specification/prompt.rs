@@ -8,6 +8,7 @@ use ropewalk_engine::{
     Amendable, ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
 };
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::amendment::forget_owners;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::{Complexity, Revision};
@@ -238,6 +239,8 @@ fn shown(document: &Text) -> String {
 pub(super) fn stands(previous: &Revision) -> Value {
     let document = &previous.document;
     let mut tasks = previous.tasks.clone();
+    // Whose a file was when it was planned is no word of the planner.
+    tasks.iter_mut().for_each(forget_owners);
     for line in tasks.iter_mut().flat_map(|task| &mut task.requirements) {
         let mut whole = document.all_requirements();
         // It need not be said again, and neither is it shown again.

@@ -1,11 +1,14 @@
 //! What stands is changed in what changes alone, where the model hands it in.
 
 use ropewalk_desk::specifications;
+use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::specification::SpecState;
+use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use super::house::{House, user};
-use super::specification::{BRIEF, README, rule, small_plan};
+use super::specification::{BRIEF, OWNER, README, foreign, rule, small_plan};
 
 #[tokio::test]
 async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
@@ -56,4 +59,50 @@ async fn what_was_refused_by_its_form_is_mended_by_what_was_wrong_alone() {
     assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
     assert_eq!(house.revision(spec, 1).await.tasks.len(), 3);
     assert_eq!(house.calls(), 2);
+}
+
+#[tokio::test]
+async fn whose_a_file_was_is_no_word_of_the_planner_and_is_said_anew_in_each_revision() {
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + &rule(
+            "task: revision-2, contains: ['is owned by build']",
+            &small_plan("Owned"),
+        )
+        + &rule(
+            "task: revision-2",
+            &json!({ "amends": true, "document": { "title": "More" } }),
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let mut changes = ChangeSet::new();
+    let owned = Ownership {
+        path: RepoPath::parse("src/a.rs").unwrap(),
+        build: OWNER,
+        since: house.clock.now(),
+        ended: false,
+        after: None,
+    };
+    changes.insert(&owned);
+    changes.insert(&foreign());
+    house.store().commit(changes).await.unwrap();
+    let spec = house.specify(&idea).await;
+    let notes = async |number| {
+        let tasks = house.revision(spec, number).await.tasks;
+        tasks.into_iter().find_map(|task| task.notes)
+    };
+    let remark = format!("`src/a.rs` is owned by build {OWNER}.");
+    assert_eq!(notes(1).await, Some(remark));
+    let mut changes = ChangeSet::new();
+    changes.put(&Ownership {
+        ended: true,
+        ..owned
+    });
+    house.store().commit(changes).await.unwrap();
+    specifications::revise(&house.person(), spec, &user("ann"), "More")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let revision = house.revision(spec, 2).await;
+    assert_eq!(revision.document.title, "More");
+    assert_eq!(notes(2).await, None);
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use chrono::DateTime;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::lease::Ownership;
@@ -193,7 +195,7 @@ async fn a_submission_that_cannot_be_kept_ends_with_a_reason_that_is_stored_and_
 }
 
 /// The build that owns the router in [`sitters`].
-const OWNER: BuildId = BuildId(uuid::Uuid::from_u128(99));
+pub(crate) const OWNER: BuildId = BuildId(uuid::Uuid::from_u128(99));
 
 /// A plan with one stored entity, one API and tests, written out of order.
 fn sitters_plan() -> Value {
@@ -271,9 +273,20 @@ async fn sitters() -> (House, SpecId) {
         ended: false,
         after: None,
     });
+    changes.insert(&foreign());
     house.store().commit(changes).await.unwrap();
     let spec = house.specify(&idea).await;
     (house, spec)
+}
+
+/// A build of another specification.
+pub(crate) fn foreign() -> Build {
+    let build = json!({
+        "id": OWNER, "spec": OWNER, "revision": 1, "hash": ContentHash::of(b"boats"), "idea": "boats",
+        "user": "ann", "state": "running", "pause_requested": false, "branch": "build/boats", "target": "main",
+        "priority": 5, "working_ms": 0, "correlation_id": OWNER, "created_at": DateTime::UNIX_EPOCH,
+    });
+    serde_json::from_value(build).unwrap()
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::task::{Task, TaskState};
@@ -17,6 +18,7 @@ use ropewalk_desk::specifications;
 /// Plays the build of the first revision: each task made its file.
 async fn built(house: &House, spec: SpecId, head: CommitId, merged: Option<CommitId>) {
     let now = house.clock.now();
+    let ended_by_landing = merged.is_some();
     let ended = |build| Build {
         state: BuildState::Succeeded,
         head: Some(head.clone()),
@@ -24,7 +26,18 @@ async fn built(house: &House, spec: SpecId, head: CommitId, merged: Option<Commi
         completed_at: Some(now),
         ..build
     };
-    begin(house, spec, 3, ended).await;
+    let build = begin(house, spec, 3, ended).await;
+    let mut changes = ChangeSet::new();
+    for task in house.revision(spec, 1).await.tasks {
+        changes.insert(&Ownership {
+            path: task.file,
+            build,
+            since: now,
+            ended: ended_by_landing,
+            after: None,
+        });
+    }
+    house.store().commit(changes).await.unwrap();
 }
 
 /// Plays a build of the first revision, of which so many tasks have landed and the next one runs.
@@ -123,6 +136,12 @@ async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
             "what landed is not tried again"
         );
         assert_eq!(revision.tasks.len(), 4);
+        let notes: Vec<_> = revision
+            .tasks
+            .iter()
+            .filter_map(|task| task.notes.clone())
+            .collect();
+        assert_eq!(notes, [""; 0], "its own build keeps nothing from it");
         let price = record.price.clone().unwrap();
         assert!(price.basis.contains("each of 1 task"), "{}", price.basis);
     }

@@ -4,7 +4,7 @@ use ropewalk_config::Trigger;
 use ropewalk_desk::specifications::checks_told;
 use ropewalk_orchestrator::questions::{self, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::amendment::without_owners;
+use ropewalk_schemas::amendment::{forget_owners, owner_note};
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
 use ropewalk_schemas::payload::SpecGenerated;
 use ropewalk_schemas::question::{About, Content};
@@ -98,17 +98,17 @@ fn count(number: usize) -> u32 {
 
 /// Says in a task which other build owns a file that it changes.
 fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
-    for task in tasks
-        .iter_mut()
-        .filter(|task| task.action != Action::Verify)
-    {
-        let before = task.notes.take().unwrap_or_default();
-        let kept = without_owners(&before).map(str::to_owned);
+    for task in tasks {
+        forget_owners(task);
+        if task.action == Action::Verify {
+            continue;
+        }
         let owned = task.files().filter_map(|file| {
             let owner = material.owners.get(&file.key())?;
-            Some(format!("`{file}` is owned by build {owner}."))
+            Some(owner_note(file, *owner))
         });
-        let notes = kept.chain(owned).collect::<Vec<_>>().join("\n");
+        let notes = task.notes.iter().cloned().chain(owned);
+        let notes = notes.collect::<Vec<_>>().join("\n");
         task.notes = Some(notes).filter(|notes| !notes.is_empty());
     }
 }

@@ -69,7 +69,7 @@ fn comments_on_lines_of_a_specification_and_of_a_build_ask_for_another_revision(
     let lines = world.json(&format!("spec lines {spec}"));
     assert_eq!(lines["of"], written["hash"]);
     let at = place(&lines, "spec.md", "# ");
-    let old = text(&before["hash"]);
+    let old = "b".repeat(64);
     let said = world.refused(
         &format!("spec comment {spec} --of {old} --on {at} shorter"),
         1,
