@@ -171,6 +171,7 @@ pub async fn add_request(
         complexity,
         approval: None,
         price: None,
+        put_away: None,
         feedback: Vec::new(),
         reason: None,
         requested_by: by.clone(),
@@ -246,7 +247,7 @@ pub async fn add_revision(
     if found.state == SpecState::Draft {
         return Err(RequestError::BeingWritten {
             spec: found.id,
-            revision: found.revision + 1,
+            revision: found.next_revision(),
         });
     }
     if found.revision == 0 {
@@ -273,13 +274,13 @@ pub async fn add_revision(
     Ok("a new revision was asked for")
 }
 
-/// Puts a specification away, for somebody who may decide about it; returns how it stands, which is approved where only the wish
-/// for another revision was put away.
+/// Puts a specification away, for somebody who may decide about it and need not say why; returns how it stands, which is approved
+/// where a revision was approved before: only what came since is put away.
 pub async fn reject(
     context: &Context,
     spec: SpecId,
     by: &Person,
-    reason: &str,
+    reason: Option<&str>,
 ) -> Result<SpecState, RequestError> {
     reject_shown(context, spec, None, by, reason).await
 }
@@ -290,25 +291,27 @@ pub async fn reject_shown(
     spec: SpecId,
     shown: Option<&ContentHash>,
     by: &Person,
-    reason: &str,
+    reason: Option<&str>,
 ) -> Result<SpecState, RequestError> {
     by.demand(Right::Approve)?;
-    let reason = checked(reason)?;
+    let reason = reason.map(checked).transpose()?;
     loop {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
-        let rejected = found.state.to(found.state_once_rejected());
-        let state = rejected.map_err(|_| RequestError::State {
-            spec,
-            state: found.state,
-            what: "it cannot be rejected any more",
-            next: None,
-        })?;
+        let rejected = found.once_rejected();
+        let state = found
+            .state
+            .to(rejected.state)
+            .map_err(|_| RequestError::State {
+                spec,
+                state: found.state,
+                what: "it cannot be rejected any more",
+                next: None,
+            })?;
         let after = Specification {
-            state,
-            reason: Some(reason.to_owned()),
+            reason: reason.map(str::to_owned),
             updated_at: context.now(),
-            ..found.record.clone()
+            ..rejected
         };
         let mut changes = ChangeSet::new();
         changes.update(&found, &after);
@@ -318,7 +321,7 @@ pub async fn reject_shown(
                 spec_id: spec,
                 idea_slug: found.idea.clone(),
                 rejected_by: by.name.to_string(),
-                reason: reason.to_owned(),
+                reason: reason.unwrap_or_default().to_owned(),
             }),
         ));
         let reason = format!("the specification was rejected by {}", by.name);

@@ -51,8 +51,11 @@ pub struct Specification {
     pub user: UserSlug,
     /// How far it has come.
     pub state: SpecState,
-    /// The newest revision, 0 before the first.
+    /// The newest revision that was not put away, 0 before the first.
     pub revision: u32,
+    /// The newest revision that was put away after an approved one, so that no other gets its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_away: Option<u32>,
     /// The hash of the newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
@@ -87,13 +90,36 @@ impl Specification {
         approval.filter(|approval| approval.revision == self.revision)
     }
 
-    /// Returns the state in which a rejection leaves it: where the newest revision is approved, it is only the wish for another that
-    /// is rejected.
-    pub fn state_once_rejected(&self) -> SpecState {
-        if self.approval_of_newest().is_some() {
-            SpecState::Approved
-        } else {
-            SpecState::Rejected
+    /// Returns the number of the next revision.
+    pub fn next_revision(&self) -> u32 {
+        self.revision.max(self.put_away.unwrap_or_default()) + 1
+    }
+
+    /// Returns it as a rejection leaves it: where a revision is approved, that stands, and what came since, the wish for another or
+    /// that other itself, is put away alone.
+    pub fn once_rejected(&self) -> Self {
+        let Some(approval) = &self.approval else {
+            return Self {
+                state: SpecState::Rejected,
+                ..self.clone()
+            };
+        };
+        let stands = self.approval_of_newest().is_some();
+        Self {
+            state: SpecState::Approved,
+            revision: approval.revision,
+            put_away: if stands {
+                self.put_away
+            } else {
+                Some(self.revision)
+            },
+            hash: Some(approval.hash.clone()),
+            price: if stands {
+                self.price.clone()
+            } else {
+                approval.price.clone()
+            },
+            ..self.clone()
         }
     }
 }

@@ -109,10 +109,9 @@ fn refuse(context: &Context, spec: &Versioned<Specification>, reason: &str) -> C
     changes.update(
         spec,
         &Specification {
-            state: spec.state_once_rejected(),
             reason: Some(reason.clone()),
             updated_at: context.now(),
-            ..spec.record.clone()
+            ..spec.once_rejected()
         },
     );
     changes.emit(context.event(

@@ -76,7 +76,7 @@ pub(super) fn exchange(
         script: ScriptKey {
             agent: "specification".to_owned(),
             idea: material.spec.idea.to_string(),
-            task: format!("revision-{}", material.spec.revision + 1),
+            task: format!("revision-{}", material.spec.next_revision()),
             attempt: 1,
             turn: 1,
         },
@@ -109,7 +109,7 @@ pub(super) fn said(material: &Material) -> usize {
 /// Names the work by all that people have said to it: what was answered from less is not to be replayed.
 fn journal_key(material: &Material, said: usize) -> String {
     let spec = &material.spec;
-    let key = format!("spec/{}/{}", spec.id, spec.revision + 1);
+    let key = format!("spec/{}/{}", spec.id, spec.next_revision());
     match said {
         0 => key,
         said => format!("{key}/{said}"),

@@ -1,10 +1,12 @@
 //! What stands is changed in what changes alone, where the model hands it in.
 
+use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
-use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{Priority, RepoPath};
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
 use super::house::{House, user};
@@ -105,4 +107,61 @@ async fn whose_a_file_was_is_no_word_of_the_planner_and_is_said_anew_in_each_rev
     let revision = house.revision(spec, 2).await;
     assert_eq!(revision.document.title, "More");
     assert_eq!(notes(2).await, None);
+}
+
+#[tokio::test]
+async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
+    let titled = |title: &str| json!({ "amends": true, "document": { "title": title } });
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + &rule("task: revision-2", &titled("More"))
+        + &rule(
+            "task: revision-3, contains: ['## Revision 1', 'Rather']",
+            &titled("Other"),
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let (person, ann) = (house.person(), Person::alone(user("ann")));
+    let first = house.spec(spec).await.hash.unwrap();
+    specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT)
+        .await
+        .unwrap();
+    let revise = async |words: &str| {
+        specifications::revise(&person, spec, &ann.name, words)
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, []);
+        house.spec(spec).await
+    };
+    let record = revise("More").await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    let state = specifications::reject(&person, spec, &ann, None)
+        .await
+        .unwrap();
+    let record = house.spec(spec).await;
+    assert_eq!(
+        (state, record.state),
+        (SpecState::Approved, SpecState::Approved)
+    );
+    assert_eq!((record.revision, record.hash.as_ref()), (1, Some(&first)));
+    assert_eq!(record.price, record.approval.as_ref().unwrap().price);
+    assert_eq!(record.reason, None, "nobody said why");
+    let taken = house
+        .store()
+        .list::<KnowledgeItem>(Query::new())
+        .await
+        .unwrap();
+    assert!(taken.is_empty(), "{taken:?}");
+    let record = revise("Rather another").await;
+    assert_eq!(
+        (record.state, record.revision),
+        (SpecState::Generated, 3),
+        "{record:?}"
+    );
+    assert_eq!(house.revision(spec, 3).await.document.title, "Other");
+    assert_eq!(
+        house.revision(spec, 2).await.document.title,
+        "More",
+        "it is kept"
+    );
 }

@@ -490,7 +490,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         [Payload::SpecApproved(event)] if event.hash == second && event.price == approved.price
     ));
     assert!(house.open_questions().await.is_empty());
-    let late = specifications::reject(&person, spec, &alone(&ann), "changed my mind")
+    let late = specifications::reject(&person, spec, &alone(&ann), Some("changed my mind"))
         .await
         .unwrap_err();
     assert!(late.to_string().contains("cannot be rejected"), "{late}");

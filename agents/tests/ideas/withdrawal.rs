@@ -58,7 +58,7 @@ async fn a_rejected_draft_ends_the_call_that_writes_it() {
     house.run().await;
     asked(&house).await;
     let ann = Person::alone(user("ann"));
-    specifications::reject(&house.person(), spec, &ann, "too early")
+    specifications::reject(&house.person(), spec, &ann, Some("too early"))
         .await
         .unwrap();
     at_rest(&house, 1).await;

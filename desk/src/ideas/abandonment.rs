@@ -143,13 +143,12 @@ pub async fn abandon(
         let why = reason.as_deref().map(|why| format!(": {why}"));
         for spec in &specs {
             let after = Specification {
-                state: spec.state_once_rejected(),
                 reason: Some(format!(
                     "the idea was abandoned{}",
                     why.as_deref().unwrap_or_default()
                 )),
                 updated_at: context.now(),
-                ..spec.record.clone()
+                ..spec.once_rejected()
             };
             changes.update(spec, &after);
         }

@@ -224,7 +224,7 @@ pub(crate) async fn reject(
     let spec = found(&shared, &id).await?.id;
     let (shown, text) = (feedback.shown()?, &feedback.text);
     let context = shared.context();
-    specifications::reject_shown(&context, spec, shown.as_ref(), &person, text).await?;
+    specifications::reject_shown(&context, spec, shown.as_ref(), &person, Some(text)).await?;
     Ok(Json(SpecificationReceipt { spec }))
 }
 

@@ -224,7 +224,8 @@ pub(super) async fn reject(
     let spec = found(&shared, &id).await?.id;
     let (shown_hash, text) = (shown_in(&fields)?, fields.text("text"));
     let context = shared.context();
-    let rejected = specifications::reject_shown(&context, spec, shown_hash.as_ref(), &person, text);
+    let rejected =
+        specifications::reject_shown(&context, spec, shown_hash.as_ref(), &person, Some(text));
     let rejected = rejected.await.map(drop);
     decided(&shared, &id, shown_hash.as_ref(), rejected).await
 }

@@ -241,6 +241,7 @@ impl House {
             revision: 2,
             hash: Some(ContentHash::of(b"new")),
             complexity: Complexity::Simple,
+            put_away: None,
             approval: None,
             price: None,
             feedback: Vec::new(),

@@ -44,7 +44,7 @@ pub(super) async fn generate(
     let document = complete(plan.document, &tasks, material);
     let revision = Revision {
         spec: material.spec.id,
-        number: material.spec.revision + 1,
+        number: material.spec.next_revision(),
         hash: document::hash(&document, &tasks),
         document,
         tasks,

@@ -16,8 +16,8 @@ pub struct Reject {
     /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// Why.
-    #[arg(long, default_value = "not wanted")]
-    reason: String,
+    #[arg(long)]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -32,7 +32,7 @@ impl Reject {
         let desk = app.desk().await?;
         let spec = self.id.specification(&desk).await?.id;
         let (context, person) = (desk.context(), desk.person()?);
-        let state = specifications::reject(&context, spec, person, &self.reason).await?;
+        let state = specifications::reject(&context, spec, person, self.reason.as_deref()).await?;
         desk.poke()?;
         let done = Receipt { spec, state };
         app.output.show(&done, human)
