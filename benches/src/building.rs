@@ -96,6 +96,7 @@ impl Yard {
             document: text,
             tasks,
             dry_run: None,
+            kept: Vec::new(),
             validation: Vec::new(),
             answers: Vec::new(),
             at: self.context.now(),

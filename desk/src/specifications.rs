@@ -11,8 +11,7 @@ use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
-use ropewalk_schemas::task::TaskBlock;
+use ropewalk_schemas::specification::{Complexity, Revision, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
@@ -25,12 +24,17 @@ pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approv
 const FEEDBACK_BYTES: usize = 16 * 1024;
 
 /// Shows what a yes lets run, each line of it, in a block in which no surface reads marks; a plan whose checks would end the
-/// block is not taken.
-pub fn checks_told(tasks: &[TaskBlock]) -> String {
+/// block is not taken. Of a task that has landed already it is said.
+pub fn checks_told(revision: &Revision) -> String {
     let mut text = "What a yes lets run as checks:\n```sh\n".to_owned();
-    for task in tasks {
+    for task in &revision.tasks {
+        let done = if revision.kept.contains(&task.id) {
+            ", done already"
+        } else {
+            ""
+        };
         // Writing to a String cannot fail.
-        writeln!(text, "# {}", task.id).ok();
+        writeln!(text, "# {}{done}", task.id).ok();
         writeln!(text, "{}", terminal::visible(&task.validation.command)).ok();
     }
     text + "```"
@@ -167,11 +171,11 @@ pub async fn add_request(
         user: found.user.clone(),
         state: SpecState::Draft,
         revision: 0,
+        put_away: None,
         hash: None,
         complexity,
         approval: None,
         price: None,
-        put_away: None,
         feedback: Vec::new(),
         reason: None,
         requested_by: by.clone(),

@@ -138,6 +138,9 @@ pub struct Revision {
     /// The task graph.
     #[serde(default)]
     pub tasks: Vec<TaskBlock>,
+    /// The tasks that had landed when it was made and are asked for as before: nothing is done about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<TaskId>,
     /// Warnings of the validation, for people.
     #[serde(default)]
     pub validation: Vec<String>,

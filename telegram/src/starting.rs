@@ -64,14 +64,12 @@ pub(crate) async fn offer(
 /// Says what a build would do, and what it is expected to cost.
 async fn told(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
     let shown = specification::show(&surface.services.store, spec.clone()).await?;
-    let tasks = shown
-        .content
-        .map(|content| content.tasks)
-        .unwrap_or_default();
+    let content = shown.content.as_ref();
+    let tasks = content.map_or(&[][..], |content| &content.tasks);
     let hash = spec.hash.as_ref().map(ToString::to_string);
     let work = match tasks.len() {
         1 => "1 task".to_owned(),
-        many => format!("{many} tasks, up to {} at once", graph_width(&tasks)),
+        many => format!("{many} tasks, up to {} at once", graph_width(tasks)),
     };
     Ok(format!(
         "**Build `{}`?**\n\n{work}. Expected price: {}.\n\n\
@@ -80,7 +78,7 @@ async fn told(surface: &Surface, spec: &Specification) -> Result<String, Surface
         Price::told(spec.price.as_ref()),
         spec.revision,
         hash.unwrap_or_default(),
-        specifications::checks_told(&tasks),
+        content.map(specifications::checks_told).unwrap_or_default(),
     ))
 }
 

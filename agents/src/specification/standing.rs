@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::amendment::{carried, touched};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::{About, Question};
@@ -59,6 +60,12 @@ impl BaseBuild {
             .filter(|block| carried(block, &self.tasks, &touched).is_some())
             .map(|block| block.id.clone())
             .collect()
+    }
+
+    /// Returns when a task landed.
+    pub(super) fn landed_at(&self, task: &TaskId) -> Option<DateTime<Utc>> {
+        let landed = self.tasks.iter().find(|landed| landed.id == *task);
+        landed.and_then(|landed| landed.completed_at)
     }
 
     /// Says in words for a model what stands, and what becomes of it.

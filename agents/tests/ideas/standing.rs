@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::document::tasks_md;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::SpecState;
@@ -142,6 +143,21 @@ async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
             .filter_map(|task| task.notes.clone())
             .collect();
         assert_eq!(notes, [""; 0], "its own build keeps nothing from it");
+        let kept: Vec<&str> = revision.kept.iter().map(AsRef::as_ref).collect();
+        assert_eq!(kept, ["T-001", "T-002", "T-003"]);
+        let written = house
+            .folder("pets")
+            .read("build/tasks.md")
+            .unwrap()
+            .unwrap();
+        let written = tasks_md::parse(&written).unwrap();
+        assert_eq!((written.header().total, written.header().completed), (4, 3));
+        let asked = house.open_questions().await.remove(0);
+        let checks = &asked.context;
+        assert!(
+            checks.contains("# T-003, done already\n") && checks.contains("# T-004\n"),
+            "{checks}"
+        );
         let price = record.price.clone().unwrap();
         assert!(price.basis.contains("each of 1 task"), "{}", price.basis);
     }

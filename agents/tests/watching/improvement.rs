@@ -434,3 +434,4 @@ async fn a_week_is_summed_up_when_it_taught_something() {
         question.text
     );
 }
+                kept: Vec::new(),

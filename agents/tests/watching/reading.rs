@@ -51,6 +51,7 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
             document,
             tasks: Vec::new(),
             dry_run: None,
+            kept: Vec::new(),
             validation: Vec::new(),
             answers: Vec::new(),
             at: noon(),

@@ -132,6 +132,10 @@ fn who_lands_is_told_what_the_review_holds_for_missed() {
         1,
         "it refuses nothing"
     );
+    let plan = world.git(&["show", "main:ideas/walks/build/spec.md"]);
+    for said in ["status: approved\n", "approved_by: "] {
+        assert!(plan.contains(said), "{plan}");
+    }
 }
 
 #[test]

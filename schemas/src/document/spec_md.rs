@@ -55,9 +55,43 @@ impl From<&Specification> for SpecHeader {
     }
 }
 
+impl SpecHeader {
+    /// The header of a revision that is approved, whatever came of `spec` since.
+    pub fn approved(spec: &Specification, revision: u32, hash: &ContentHash) -> Self {
+        let approval = spec.approval.as_ref();
+        let approval = approval.filter(|approval| approval.hash == *hash);
+        Self {
+            revision,
+            status: SpecState::Approved,
+            hash: Some(hash.clone()),
+            approved_by: approval.map(|approval| approval.by.clone()),
+            approved_at: approval.map(|approval| approval.at),
+            ..Self::from(spec)
+        }
+    }
+}
+
 /// Writes spec.md; [`parse`] gives back the same header and document.
 pub fn render(header: &SpecHeader, document: &Document) -> String {
-    let mut text = String::from("---\n");
+    let mut text = format!("---\n{}---\n\n{TITLE}", front_matter(header));
+    text.push_str(&escaped(&document.title, Place::Line));
+    text.push('\n');
+    for section in section::of(document) {
+        text.extend(["\n## ", section.title, "\n\n", &section.body]);
+    }
+    text
+}
+
+/// Writes another header above spec.md, and leaves the rest as it is written.
+pub fn reheaded(text: &str, header: &SpecHeader) -> Result<String, DocumentError> {
+    let front = front::split(text)?.front;
+    let mut written = text.to_owned();
+    written.replace_range(front, &front_matter(header));
+    Ok(written)
+}
+
+fn front_matter(header: &SpecHeader) -> String {
+    let mut text = String::new();
     let mut key = |name: &str, value: String| {
         text.extend([name, ": ", &value, "\n"]);
     };
@@ -74,13 +108,6 @@ pub fn render(header: &SpecHeader, document: &Document) -> String {
     }
     if let Some(at) = &header.approved_at {
         key("approved_at", yaml::scalar(&at.to_rfc3339()));
-    }
-    text.push_str("---\n\n");
-    text.push_str(TITLE);
-    text.push_str(&escaped(&document.title, Place::Line));
-    text.push('\n');
-    for section in section::of(document) {
-        text.extend(["\n## ", section.title, "\n\n", &section.body]);
     }
     text
 }
@@ -228,6 +255,20 @@ mod tests {
         let text = render(&header(), &document());
         assert_eq!(parse(&text), Ok((header(), document())), "{text}");
         assert_eq!(render(&header(), &document()), text);
+    }
+
+    #[test]
+    fn another_header_leaves_the_rest_as_it_is_written() {
+        let text = format!("{}\nBy hand.\n", render(&header(), &document()));
+        let approved = SpecHeader {
+            status: SpecState::Approved,
+            ..header()
+        };
+        let written = reheaded(&text, &approved).unwrap();
+        assert_eq!(
+            written,
+            text.replace("status: generated", "status: approved")
+        );
     }
 
     #[test]

@@ -5,11 +5,12 @@ use ropewalk_desk::specifications::checks_told;
 use ropewalk_orchestrator::questions::{self, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::amendment::{forget_owners, owner_note};
-use ropewalk_schemas::document::{self, spec_md, tasks_md};
+use ropewalk_schemas::document::tasks_md::Progress;
+use ropewalk_schemas::document::{self, DocumentError, spec_md, tasks_md};
 use ropewalk_schemas::payload::SpecGenerated;
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::{Document, Price, Revision, SpecState, Specification};
-use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock};
+use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock, TaskState};
 use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::ChangeSet;
 
@@ -42,19 +43,21 @@ pub(super) async fn generate(
     )
     .await?;
     let document = complete(plan.document, &tasks, material);
+    let kept = material.facts.kept(&document, &tasks);
     let revision = Revision {
         spec: material.spec.id,
         number: material.spec.next_revision(),
         hash: document::hash(&document, &tasks),
         document,
         tasks,
+        kept: kept.into_iter().collect(),
         validation: plan.warnings,
         dry_run: plan.dry_run,
         answers: material.answered.clone(),
         at: now,
     };
-    let kept = material.facts.kept(&revision.document, &revision.tasks);
-    let price = price::estimate(revision.tasks.len() - kept.len(), &material.history);
+    let to_do = revision.tasks.len() - revision.kept.len();
+    let price = price::estimate(to_do, &material.history);
     let spec = Specification {
         state: SpecState::Generated,
         revision: revision.number,
@@ -96,7 +99,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Says in a task which other build owns a file that it changes.
+/// Says in a task which other build owns a file that it changes; what an earlier revision said of that is forgotten.
 fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
     for task in tasks {
         forget_owners(task);
@@ -164,6 +167,7 @@ fn write_documents(
         context: &revision.document.context_read,
         tasks: &revision.tasks,
     });
+    let tasks = with_progress(&tasks, material, revision).map_err(AgentError::permanent)?;
     let spec = spec_md::render(&spec_md::SpecHeader::from(spec), &revision.document);
     for (path, text) in [(SPEC, spec), (TASKS, tasks)] {
         material
@@ -172,6 +176,25 @@ fn write_documents(
             .map_err(|error| failure::of_folder(&error))?;
     }
     Ok(())
+}
+
+/// Says in tasks.md what has landed already.
+fn with_progress(
+    tasks: &str,
+    material: &Material,
+    revision: &Revision,
+) -> Result<String, DocumentError> {
+    let standing = material.facts.standing.as_ref();
+    let mut document = tasks_md::parse(tasks)?;
+    for task in &revision.kept {
+        let landed = Progress {
+            status: TaskState::Complete,
+            completed_at: standing.and_then(|standing| standing.landed_at(task)),
+            ..Progress::PENDING
+        };
+        document.set_status(task, &landed)?;
+    }
+    Ok(document.to_string())
 }
 
 /// Asks whether to build: the question shows the hash that a yes approves, and the price.
@@ -201,7 +224,7 @@ fn whether_to_build(
         revision.hash,
         Price::told(Some(price)),
         noted(&revision.validation),
-        checks_told(&revision.tasks)
+        checks_told(revision)
     );
     let about = About::Specification { spec: spec.id };
     Ok(QuestionRequest {

@@ -152,12 +152,12 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         return Err(CliError::usage(text));
     }
     let shown = specification::show(&desk.store, spec.clone()).await?;
-    let tasks = shown.content.map(|content| content.tasks);
+    let checks = shown.content.as_ref().map(checks_told);
     app.output.note(&format!(
         "revision {} of `{}`\nhash   {newest}\nprice  {price}\n{}",
         spec.revision,
         spec.idea,
-        checks_told(&tasks.unwrap_or_default())
+        checks.unwrap_or_default()
     ))?;
     App::confirm("Approve exactly this revision and begin its build?")?;
     Ok(newest.clone())

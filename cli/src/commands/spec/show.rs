@@ -7,7 +7,7 @@ use ropewalk_desk::views::{self, specification::SpecificationView};
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
-use ropewalk_schemas::specification::{Price, SpecState, Specification};
+use ropewalk_schemas::specification::{Price, Revision, SpecState, Specification};
 use ropewalk_schemas::task::TaskBlock;
 use ropewalk_store::Store;
 
@@ -51,7 +51,7 @@ fn human(shown: &SpecificationView) -> String {
             &revision.document,
         ));
         text.push('\n');
-        text.push_str(&tasks(&revision.tasks));
+        text.push_str(&tasks(revision));
         // Writing to a String cannot fail.
         if let Some(dry_run) = revision.dry_run {
             writeln!(text, "dry-run: {}", dry_run.told()).ok();
@@ -113,7 +113,15 @@ fn human(shown: &SpecificationView) -> String {
     text
 }
 
-fn tasks(tasks: &[TaskBlock]) -> String {
+fn tasks(revision: &Revision) -> String {
+    let tasks = &revision.tasks;
+    let done = |task: &TaskBlock| {
+        if revision.kept.contains(&task.id) {
+            "         is done already: it is kept as it landed\n"
+        } else {
+            ""
+        }
+    };
     let header = ["task", "phase", "does", "file", "needs"];
     let rows = tasks.iter().map(|task| {
         let needs: Vec<&str> = task.depends_on.iter().map(AsRef::as_ref).collect();
@@ -133,6 +141,7 @@ fn tasks(tasks: &[TaskBlock]) -> String {
     for task in tasks {
         // Writing to a String cannot fail.
         writeln!(text, "  {}  {}", task.id, task.in_words()).ok();
+        text.push_str(done(task));
         if !task.more_files.is_empty() {
             let more: Vec<&str> = task.more_files.iter().map(RepoPath::as_str).collect();
             writeln!(text, "         changes also: {}", more.join(", ")).ok();
@@ -157,13 +166,19 @@ fn tasks(tasks: &[TaskBlock]) -> String {
         // Writing to a String cannot fail.
         writeln!(text, "  {}  {}", task.id, lines.join("\n         ")).ok();
         writeln!(text, "         expects {}", validation.expected).ok();
+        text.push_str(done(task));
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use chrono::DateTime;
+    use ropewalk_desk::specifications::checks_told;
+    use ropewalk_schemas::ContentHash;
+    use serde_json::{Value, json};
+
+    use super::Revision;
 
     #[test]
     fn every_file_that_a_task_changes_is_shown() {
@@ -171,9 +186,34 @@ mod tests {
             "id": "T-001", "phase": "api", "action": "UPDATE", "file": "a.rs", "more_files": ["b.rs", "c.rs"],
             "validation": { "command": "true", "expected": "exit 0" },
         });
-        let shown = super::tasks(&[serde_json::from_value(block).unwrap()]);
+        let shown = super::tasks(&revision(&[block]));
         for file in ["a.rs", "changes also: b.rs, c.rs"] {
             assert!(shown.contains(file), "{shown}");
         }
+    }
+
+    #[test]
+    fn of_what_has_landed_already_it_is_said_that_it_is_done() {
+        let block = |id: &str| {
+            json!({
+                "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.rs"),
+                "validation": { "command": "true", "expected": "exit 0" },
+            })
+        };
+        let mut revision = revision(&[block("T-001"), block("T-002")]);
+        revision.kept = vec![revision.tasks[0].id.clone()];
+        let shown = super::tasks(&revision);
+        assert_eq!(shown.matches("is done already").count(), 2, "{shown}");
+        let told = checks_told(&revision);
+        assert!(told.contains("# T-001, done already\n"), "{told}");
+        assert!(told.contains("# T-002\n"), "{told}");
+    }
+
+    fn revision(tasks: &[Value]) -> Revision {
+        serde_json::from_value(json!({
+            "spec": uuid::Uuid::nil(), "number": 2, "hash": ContentHash::of(b"two"), "at": DateTime::UNIX_EPOCH,
+            "document": ropewalk_schemas::specification::Document::default(), "tasks": tasks,
+        }))
+        .unwrap()
     }
 }

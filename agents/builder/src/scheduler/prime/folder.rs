@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_desk::attachments;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::document::spec_md::SpecHeader;
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{CommitId, RepoPath};
@@ -50,6 +51,7 @@ pub(super) async fn files(
         found.retain(|(name, _)| name != SPEC && name != TASKS);
         found.extend(approved(context, build).await?);
     }
+    say_approved(context, build, &mut found).await?;
     let changes = found.into_iter().filter_map(|(name, content)| {
         // What has no name in a repository stays where it is.
         let path = RepoPath::parse(&format!("{folder}/{name}")).ok()?;
@@ -89,12 +91,36 @@ async fn approved(context: &Context, build: &Build) -> Result<Vec<FolderFile>, B
         tasks: &revision.tasks,
     });
     let mut written = vec![(TASKS.to_owned(), tasks.into_bytes())];
-    let spec = build.spec.to_string();
-    if let Some(spec) = context.store.get::<Specification>(&spec).await? {
-        let text = spec_md::render(&spec_md::SpecHeader::from(&*spec), &revision.document);
+    if let Some(header) = header(context, build).await? {
+        let text = spec_md::render(&header, &revision.document);
         written.push((SPEC.to_owned(), text.into_bytes()));
     }
     Ok(written)
+}
+
+/// Says in spec.md that its revision is approved: it was written before anybody had read it. What cannot be read stays.
+async fn say_approved(
+    context: &Context,
+    build: &Build,
+    found: &mut [FolderFile],
+) -> Result<(), BuilderError> {
+    let Some(header) = header(context, build).await? else {
+        return Ok(());
+    };
+    for (_, content) in found.iter_mut().filter(|(name, _)| name == SPEC) {
+        let text = std::str::from_utf8(content).ok();
+        if let Some(text) = text.and_then(|text| spec_md::reheaded(text, &header).ok()) {
+            *content = text.into_bytes();
+        }
+    }
+    Ok(())
+}
+
+/// What stands above spec.md of what the build was approved for.
+async fn header(context: &Context, build: &Build) -> Result<Option<SpecHeader>, BuilderError> {
+    let spec = build.spec.to_string();
+    let spec = context.store.get::<Specification>(&spec).await?;
+    Ok(spec.map(|spec| SpecHeader::approved(&spec, build.revision, &build.hash)))
 }
 
 /// Reads a folder; links, long files and what is no text path stay where they are.

@@ -51,6 +51,7 @@ pub(super) async fn amend_as(open: &OpenHouse, spec: SpecId, number: u32, tasks:
         document: text,
         tasks,
         dry_run: None,
+        kept: Vec::new(),
         validation: Vec::new(),
         answers: Vec::new(),
         at: open.context.now(),

@@ -53,6 +53,7 @@ impl OpenHouse {
             document: text,
             tasks,
             dry_run: None,
+            kept: Vec::new(),
             validation: Vec::new(),
             answers: Vec::new(),
             at: self.context.now(),
