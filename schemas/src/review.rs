@@ -106,6 +106,9 @@ pub struct Review {
     /// Remarks for people.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// When the build had ended that was reviewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// When.
     pub at: DateTime<Utc>,
 }

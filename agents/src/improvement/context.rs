@@ -50,6 +50,8 @@ pub(super) struct ReviewedBuild {
     /// The latest lessons of all.
     pub(super) known: Vec<KnowledgeItem>,
     pub(super) earlier: Vec<Review>,
+    /// The reviews of earlier ends to which it came.
+    pub(super) before: Vec<Review>,
     /// The head of the build that it goes on from, where that was reviewed.
     pub(super) seen: Option<CommitId>,
 }
@@ -63,12 +65,27 @@ pub(super) struct BuildChanges {
     pub(super) since: bool,
 }
 
-/// Returns whether a review of this kind exists for a build.
-pub(super) async fn is_reviewed(store: &Store, build: BuildId) -> Result<bool, ReadError> {
+impl ReviewedBuild {
+    /// Returns whether there is a review of the end to which it came; one that went on after its review is reviewed again.
+    pub(super) fn is_reviewed(&self) -> bool {
+        reviews_the_end(&self.before, &self.build)
+    }
+}
+
+/// Reads the reviews of a build: one of each end to which it came.
+async fn reviews_of(store: &Store, build: BuildId) -> Result<Vec<Review>, ReadError> {
     let query = Query::new()
         .equal("kind", "build")
         .equal("build", build.to_string());
-    Ok(store.count::<Review>(query).await? > 0)
+    Ok(records(store.list::<Review>(query).await?))
+}
+
+fn reviews_the_end(reviews: &[Review], build: &Build) -> bool {
+    let ended = build.completed_at;
+    let mut saw = reviews
+        .iter()
+        .map(|review| review.ended_at.unwrap_or(review.at));
+    saw.any(|saw| ended.is_none_or(|ended| saw >= ended))
 }
 
 /// Loads a build with everything it left.
@@ -87,7 +104,8 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
     let questions = records(store.list::<Question>(of_build()).await?);
     let spec = Query::new().equal("spec", build.spec.to_string());
     let mut injections = store.list::<Injection>(spec).await?;
-    injections.retain(|row| row.build.is_none_or(|of| of == id));
+    // What an earlier review found proved is weighed once.
+    injections.retain(|row| row.build.is_none_or(|of| of == id) && row.helped.is_none());
     let items = items(store).await?;
     let is_carried = |item: &KnowledgeItem| injections.iter().any(|row| row.item == item.id);
     let carried: Vec<Versioned<KnowledgeItem>> = items
@@ -120,6 +138,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         carried,
         known,
         earlier: earlier(store, &build).await?,
+        before: reviews_of(store, id).await?,
         seen: seen(store, &build).await?,
         build,
     }))
@@ -164,11 +183,12 @@ async fn seen(store: &Store, build: &Build) -> Result<Option<CommitId>, ReadErro
     let Some(before) = build.continues else {
         return Ok(None);
     };
-    if !is_reviewed(store, before).await? {
+    let Some(before) = store.get::<Build>(&before.to_string()).await? else {
         return Ok(None);
-    }
-    let before = store.get::<Build>(&before.to_string()).await?;
-    Ok(before.and_then(|before| before.record.head))
+    };
+    let reviews = reviews_of(store, before.id).await?;
+    let seen = before.head.clone();
+    Ok(seen.filter(|_| reviews_the_end(&reviews, &before)))
 }
 
 async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError> {

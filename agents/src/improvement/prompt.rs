@@ -59,7 +59,7 @@ pub(super) fn job(
         )
         .map_err(|error| error.to_string())?;
     Ok(Job {
-        journal_key: format!("review/{}", build.id),
+        journal_key: journal_key(reviewed),
         role: ModelRole::Small,
         script: ScriptKey {
             agent: "improvement".to_owned(),
@@ -91,6 +91,15 @@ pub(super) fn job(
             ..Limits::default()
         },
     })
+}
+
+/// Names the work by how often the build was reviewed: what was found at an earlier end is not to be replayed.
+fn journal_key(reviewed: &ReviewedBuild) -> String {
+    let key = format!("review/{}", reviewed.build.id);
+    match reviewed.before.len() {
+        0 => key,
+        before => format!("{key}/{before}"),
+    }
 }
 
 fn outcome(reviewed: &ReviewedBuild) -> String {

@@ -292,6 +292,68 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
 }
 
 #[tokio::test]
+async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_use_twice() {
+    let missed = r#"
+- agent: improvement
+  contains: "stopped"
+  reply:
+    tools:
+      - name: review
+        input:
+          divergences:
+            - { class: missed-requirement, requirement: FR-1, planned: "habits", actual: "none" }
+- agent: improvement
+  reply: { tools: [{ name: review, input: { notes: ["All of it is there."] } }] }
+"#;
+    let failed = attempt_at(&migration(), 1, "loop-1");
+    let workshop = Workshop::open(missed).await;
+    let house = &workshop.house;
+    let task = workshop.built(&[failed.clone(), landed(2)]).await;
+    let done = house.list::<Build>().await.remove(0);
+    let stopped = Build {
+        state: BuildState::Stopped,
+        completed_at: Some(noon()),
+        ..done.clone()
+    };
+    house.lay(&stopped, std::slice::from_ref(&task)).await;
+    let source = Attempt {
+        build: build_id(7),
+        ..attempt_at(&migration(), 99, "loop-9")
+    };
+    house.put(&source).await;
+    let gotcha = workshop.candidate("an earlier build", &source).await;
+    let injection = Injection {
+        item: gotcha,
+        build: None,
+        spec: build(1).spec,
+        task: task.id.clone(),
+        held_out: false,
+        helped: None,
+        at: noon(),
+    };
+    house.put(&injection).await;
+    workshop.review().await;
+    assert_eq!(workshop.only_review().await.missed().count(), 1);
+    assert_eq!(workshop.review().await, [], "each end once");
+    let weighed = workshop.item(gotcha).await.confidence;
+    assert!(near(weighed, 0.6), "{weighed}");
+    house.lay(&done, &[task]).await;
+    workshop.review().await;
+    let mut reviews = house.list::<Review>().await;
+    reviews.sort_by_key(|review| review.ended_at);
+    let missed = reviews.iter().map(|review| review.missed().count());
+    assert_eq!(missed.collect::<Vec<_>>(), [1, 0]);
+    assert!(
+        reviews[1]
+            .notes
+            .iter()
+            .any(|note| note == "All of it is there.")
+    );
+    assert!(near(workshop.item(gotcha).await.confidence, weighed));
+    assert_eq!(workshop.review().await, [], "each end once");
+}
+
+#[tokio::test]
 async fn a_failure_that_nobody_mended_is_remembered_once() {
     let workshop = Workshop::open("[]").await;
     let mut task = migration();
@@ -386,6 +448,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
                 },
                 tasks: vec![migration().block],
                 dry_run: None,
+                kept: Vec::new(),
                 validation: Vec::new(),
                 answers: Vec::new(),
                 at: noon(),
@@ -434,4 +497,3 @@ async fn a_week_is_summed_up_when_it_taught_something() {
         question.text
     );
 }
-                kept: Vec::new(),

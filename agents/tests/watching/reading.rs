@@ -107,7 +107,6 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
     }
 }
 
-fn review_of(build: &Build, id: ReviewId) -> Review {
 #[tokio::test]
 async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_landed() {
     let kept = "T-001: complete, kept as it landed in the build before";
@@ -139,6 +138,7 @@ async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_lande
     assert!(!review.notes.iter().any(by_rules), "{:?}", review.notes);
 }
 
+fn review_of(build: &Build, id: ReviewId) -> Review {
     Review {
         id,
         kind: ReviewKind::Build,
@@ -150,6 +150,7 @@ async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_lande
         divergences: Vec::new(),
         metrics: std::collections::BTreeMap::new(),
         notes: Vec::new(),
+        ended_at: build.completed_at,
         at: noon(),
     }
 }

@@ -135,6 +135,7 @@ fn empty(context: &Context, kind: ReviewKind, idea: &Slug) -> Review {
         divergences: Vec::new(),
         metrics: std::collections::BTreeMap::new(),
         notes: Vec::new(),
+        ended_at: None,
         at: context.now(),
     }
 }

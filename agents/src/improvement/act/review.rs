@@ -1,4 +1,4 @@
-//! Reviews a build, once.
+//! Reviews a build, once for each end to which it comes.
 
 use std::time::Duration;
 
@@ -27,17 +27,15 @@ use crate::repository::ReadingTools;
 /// A lesson that one build taught is not surer than this.
 const SUREST_PATTERN: f64 = 0.85;
 
-/// Reviews a build; one that has a review gets no second one.
+/// Reviews a build; an end that has a review gets no second one.
 pub(super) async fn build(
     options: &ImprovementOptions,
     build: BuildId,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
-    if context::is_reviewed(&context.store, build).await? {
-        return Ok(changes);
-    }
-    let Some(reviewed) = context::build(&context.store, build).await? else {
+    let reviewed = context::build(&context.store, build).await?;
+    let Some(reviewed) = reviewed.filter(|reviewed| !reviewed.is_reviewed()) else {
         return Ok(changes);
     };
     let mut notes: Vec<String> = reviewed.whole_check().into_iter().collect();
@@ -58,6 +56,7 @@ pub(super) async fn build(
         divergences: divergences(&reviewed, difference.as_ref(), &findings),
         metrics: metrics(&reviewed, prevented),
         notes,
+        ended_at: reviewed.build.completed_at,
         at: context.now(),
     };
     learn(&mut ledger, &mut review, &reviewed, findings, context).await?;
