@@ -152,7 +152,9 @@ pub fn table<const N: usize>(
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header.iter().map(|name| name.to_uppercase()));
-    if !io::stdout().is_terminal() {
+    // A terminal of no columns does not say how wide it is.
+    let is_known = io::stdout().is_terminal() && table.width().is_some_and(|width| width > 0);
+    if !is_known {
         table.set_width(WIDTH_WITHOUT_TERMINAL);
     }
     for row in rows {

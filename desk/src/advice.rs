@@ -171,6 +171,10 @@ impl Advice for ApproveError {
             } => format!("read revision {revision} and approve `{newest}`"),
             Self::Forbidden(error) => return error.next(),
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+            Self::NotReady {
+                spec,
+                state: SpecState::Draft,
+            } => format!("`ropewalk spec show {spec}` shows it once it is written"),
             Self::NotReady { .. } => return None,
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),

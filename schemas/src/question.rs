@@ -44,7 +44,7 @@ pub enum QuestionKind {
     Blocking,
     /// Takes its default after 4 hours.
     Clarifying,
-    /// Waits for a person where a model puts it; another is taken for yes after 24 hours if nothing is set in motion.
+    /// Waits for a person; one of the program's own that sets nothing in motion is taken for yes after 24 hours.
     Confirming,
     /// Dismissed after 7 days.
     Educational,

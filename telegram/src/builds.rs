@@ -87,7 +87,7 @@ pub(crate) async fn retry(
     }
     let asked = tasks::retry(&surface.context(), &build, &task, &whom.person, advice).await;
     Ok(match asked {
-        Ok(()) => format!("Recorded: another try of {task} of `{}`.", build.idea),
+        Ok(_) => format!("Recorded: another try of {task} of `{}`.", build.idea),
         Err(error) => Words::of(&error).to_string(),
     })
 }

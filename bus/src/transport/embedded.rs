@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{Store, Subscription};
-use tracing::warn;
+use tracing::debug;
 
 use super::{Transport, TransportStatus};
 use crate::error::BusError;
@@ -37,10 +37,8 @@ impl EmbeddedTransport {
                 match item {
                     None => return,
                     Some(Err(lagged)) => {
-                        warn!(
-                            bus.missed = lagged.0,
-                            "fell behind, reading the store: {lagged}"
-                        );
+                        // Nothing is lost: other processes commit as well, and what they do is read from the store.
+                        debug!(bus.missed = lagged.0, "reads the store: {lagged}");
                         hub.want(ReadScope::Newer);
                     }
                     Some(Ok(committed)) => {

@@ -49,14 +49,15 @@ pub async fn of_build(store: &Store, build: BuildId) -> Result<Vec<Versioned<Tas
     store.list::<Task>(of_build).await
 }
 
-/// Asks for another round of tries of a task; a build that has ended without it runs again.
+/// Asks for another round of tries of a task; a build that has ended without it runs again. Answers whether an attempt at it
+/// runs, which ends then.
 pub async fn retry(
     context: &Context,
     build: &Build,
     task: &TaskId,
     person: &Person,
     guidance: Option<String>,
-) -> Result<(), TaskError> {
+) -> Result<bool, TaskError> {
     let row = context.store.get::<Task>(&task_key(build.id, task)).await?;
     let row = row.ok_or_else(|| unknown(build, task.as_str()))?;
     illegal::retry(&row)?;
@@ -73,7 +74,7 @@ pub async fn retry(
         }),
     ));
     context.store.commit(changes).await?;
-    Ok(())
+    Ok(row.state.is_active())
 }
 
 /// Says something to the models that work on a build, or on one task of it; each hears it with its next turn. Answers

@@ -35,7 +35,7 @@ struct Arguments {
     #[serde(default)]
     new_text: Option<String>,
     /// where the new text goes: `instead` of the old one, or right `before` or `after` it, which then stays and need not
-    /// be written again; for a line of its own it has a line break
+    /// be written again: `after` `depth=1` comes `, width=2`; for a line of its own it has a line break
     #[serde(default)]
     place: Place,
     /// replace every occurrence

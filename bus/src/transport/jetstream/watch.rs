@@ -146,10 +146,42 @@ fn discarded(before: Option<u64>, state: &State, now: DateTime<Utc>, max_age: Du
     if aged || state.messages == 0 {
         return 0;
     }
-    state.first_sequence.saturating_sub(before)
+    // A stream that never held anything begins at 0, and its first message is 1.
+    state.first_sequence.saturating_sub(before.max(1))
 }
 
 fn told_at(payload: &[u8]) -> Option<DateTime<Utc>> {
     let advisory: serde_json::Value = serde_json::from_slice(payload).ok()?;
     advisory["timestamp"].as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_there_and_is_gone_too_early_was_dropped() {
+        let now: DateTime<Utc> = "2026-03-08T08:00:00Z".parse().unwrap();
+        let state = |first: u64, messages: u64, since: &str| -> State {
+            serde_json::from_value(json!({
+                "messages": messages, "bytes": 1, "first_seq": first, "first_ts": since,
+                "last_seq": first + messages, "last_ts": since, "consumer_count": 0,
+            }))
+            .unwrap()
+        };
+        let (young, old) = ("2026-03-08T07:00:00Z", "2026-03-01T08:00:00Z");
+        let week = Duration::from_hours(7 * 24);
+        for (before, state, dropped) in [
+            (None, state(5, 9, young), 0),
+            (Some(0), state(1, 1, young), 0),
+            (Some(1), state(1, 9, young), 0),
+            (Some(1), state(5, 9, young), 4),
+            (Some(1), state(5, 9, old), 0),
+            (Some(1), state(5, 0, young), 0),
+        ] {
+            assert_eq!(discarded(before, &state, now, week), dropped, "{before:?}");
+        }
+    }
 }

@@ -34,7 +34,7 @@ impl Retry {
         let desk = app.desk().await?;
         let build = self.id.build(&desk).await?;
         let (context, person) = (desk.context(), desk.person()?);
-        tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
+        let runs = tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt {
             build: build.id,
@@ -42,7 +42,12 @@ impl Retry {
             recorded: true,
         };
         app.output.show(&done, |done| {
-            format!("asked for another try of {}", done.task)
+            let ends = if runs {
+                "; the attempt that runs ends, and its work is kept"
+            } else {
+                ""
+            };
+            format!("asked for another try of {}{ends}", done.task)
         })
     }
 }

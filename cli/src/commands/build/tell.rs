@@ -8,7 +8,7 @@ use ropewalk_store::Versioned;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::CliError;
+use crate::error::{CliError, UNKNOWN};
 use crate::ids::IdText;
 
 /// The build, perhaps one task of it, and the words.
@@ -35,6 +35,19 @@ impl Tell {
         let build = self.id.build(&desk).await?;
         let known = tasks::of_build(&desk.store, build.id).await?;
         let (named, text) = parted(&self.words, &known);
+        if let Some(stray) = stray(&self.words, named) {
+            let tasks: Vec<&str> = known.iter().map(|task| task.id.as_str()).collect();
+            return Err(CliError::refused(
+                UNKNOWN,
+                (
+                    format!("no task of build `{}` is called `{stray}`", build.id),
+                    format!(
+                        "its tasks are {}; words that begin so are given in quotes",
+                        tasks.join(", ")
+                    ),
+                ),
+            ));
+        }
         let (context, person) = (desk.context(), desk.person()?);
         let tasks = tasks::tell(&context, &build, named, person, &text).await?;
         desk.poke_or_say(&app.output)?;
@@ -51,6 +64,17 @@ impl Tell {
             )
         })
     }
+}
+
+/// Returns the first of several words if it names a task that is none of the build's: nobody begins to speak so.
+fn stray<'a>(words: &'a [String], named: Option<&str>) -> Option<&'a str> {
+    let [first, _, ..] = words else { return None };
+    let (letters, digits) = first.split_once('-')?;
+    let is_id = !letters.is_empty()
+        && letters.bytes().all(|letter| letter.is_ascii_uppercase())
+        && !digits.is_empty()
+        && digits.bytes().all(|digit| digit.is_ascii_digit());
+    (is_id && named.is_none()).then_some(first)
 }
 
 /// Parts the words into a task and what is said of it.

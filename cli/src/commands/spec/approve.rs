@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_desk::specifications::{self, ApprovedRevision, checks_told};
+use ropewalk_desk::specifications::{self, ApproveError, ApprovedRevision, checks_told};
 use ropewalk_desk::views::specification;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
@@ -134,12 +134,16 @@ impl Approve {
 async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash, CliError> {
     let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
     else {
-        let text = format!(
-            "specification `{}` is {}, and only a generated one can be approved",
-            spec.id, spec.state
-        );
-        return Err(CliError::refused("approval", text));
+        return Err(ApproveError::NotReady {
+            spec: spec.id,
+            state: spec.state,
+        }
+        .into());
     };
+    // Whoever approves it is told who did.
+    if spec.approval_of_newest().is_some() {
+        return Ok(newest.clone());
+    }
     let price = Price::told(spec.price.as_ref());
     if !app.can_ask() {
         let text = (

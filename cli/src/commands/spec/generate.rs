@@ -124,8 +124,12 @@ impl GenerationRequest {
             End::Asks(question) => {
                 app.output.show(&*question, question::show::human)?;
                 let id = last_digits(question.id);
-                app.output.note(&format!(
-                    "it waits for your answer: `ropewalk question answer {id} …`"
+                Err(CliError::refused(
+                    "waits-for-answer",
+                    (
+                        "there is no specification yet: it waits for an answer",
+                        format!("`ropewalk question answer {id} …` gives one"),
+                    ),
                 ))
             }
         }

@@ -3,6 +3,7 @@
 use clap::Args;
 use ropewalk_desk::views;
 
+use super::approve::FEWEST_DIGITS;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
@@ -40,7 +41,7 @@ impl List {
                     spec.revision.to_string(),
                     spec.hash
                         .as_ref()
-                        .map_or("", |hash| &hash.as_str()[..12])
+                        .map_or("", |hash| &hash.as_str()[..FEWEST_DIGITS])
                         .to_owned(),
                     time(spec.created_at),
                 ]
