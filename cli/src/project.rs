@@ -1,5 +1,7 @@
 //! Holds the loaded configuration of one project, with the paths and the person that follow from it.
 
+mod belonging;
+
 use std::path::{Path, PathBuf};
 
 use ropewalk_agents::places::Places;
@@ -11,6 +13,7 @@ use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
 
 use crate::error::CliError;
+pub(crate) use belonging::{check, claim};
 
 /// The variable with the token of whoever runs a verb as somebody else than the user of the system.
 const TOKEN: &str = "ROPEWALK_TOKEN";

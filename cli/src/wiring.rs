@@ -26,13 +26,13 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use ropewalk_config::settings::LogFormat;
-use ropewalk_config::{Environment, Origin};
+use ropewalk_config::{Environment, Locations, Origin};
 use ropewalk_runtime::stderr;
 use ropewalk_runtime::telemetry::{self, Format, TelemetryError};
 use ropewalk_workspace::{Git, GitError};
 
 use crate::error::CliError;
-use crate::project::Project;
+use crate::project::{self, Project};
 
 pub use again::Again;
 pub use agents::{Crew, Role};
@@ -136,7 +136,13 @@ pub(crate) fn is_coloured(environment: &Environment, is_terminal: bool) -> bool 
     forced || (is_terminal && environment.get("TERM") != Some("dumb"))
 }
 
-/// Makes the state directory, for this person alone.
+/// Makes the state directory of a project, unless that is the state of another repository.
+fn enter_state(locations: &Locations) -> Result<(), CliError> {
+    project::check(locations)?;
+    make_state(&locations.state)
+}
+
+/// Makes a state directory, for this person alone.
 pub(crate) fn make_state(state: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::DirBuilderExt;
     let made = std::fs::DirBuilder::new()

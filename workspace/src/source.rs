@@ -76,6 +76,23 @@ impl UserRepository {
     }
 }
 
+/// Returns the git directory of the repository at `path` itself, which its worktrees share; none where no repository is.
+pub fn shared_directory(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let inside = path.join(".git");
+    let own = if inside.is_dir() {
+        inside
+    } else if let Ok(text) = std::fs::read_to_string(&inside) {
+        path.join(text.strip_prefix("gitdir:")?.trim())
+    } else {
+        let is_bare = path.join("HEAD").is_file() && path.join("objects").is_dir();
+        is_bare.then_some(path)?
+    };
+    let shared = std::fs::read_to_string(own.join("commondir"));
+    let directory = shared.map_or_else(|_| own.clone(), |shared| own.join(shared.trim()));
+    directory.canonicalize().ok()
+}
+
 impl UserRepository {
     /// Makes a repository in the directory `path` whose first commit on `branch` holds the files that are there.
     pub async fn create(

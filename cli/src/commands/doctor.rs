@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::wiring;
 
 /// How many dead letters are counted.
@@ -144,6 +144,10 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
             "store",
             wiring::location(project).map(|_| "made at the first start".to_owned()),
         ));
+        return findings;
+    }
+    if let Err(error) = project::check(&project.locations) {
+        findings.push(Finding::new("state", Fitness::Fail, error));
         return findings;
     }
     findings.push(finding("state", writable(project)));

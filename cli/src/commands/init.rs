@@ -17,6 +17,7 @@ use survey::{CheckTrial, Survey};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::project;
 use crate::wiring;
 
 /// What the project is called.
@@ -191,6 +192,7 @@ async fn lay(
     };
     create(file, &settings(&locations.name, &survey))?;
     trust(directory, &app.environment);
+    project::claim(locations)?;
     Ok((notice, survey))
 }
 

@@ -14,7 +14,7 @@ use ropewalk_runtime::ServiceManager;
 use super::doctor;
 use crate::app::App;
 use crate::error::CliError;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::wiring::{self, Crew, Host};
 
 /// What differs from the configuration.
@@ -68,6 +68,7 @@ impl Up {
             .collect();
         let project = app.project_with(&settings)?;
         wiring::logging(&project, &app.environment, true)?;
+        project::check(&project.locations)?;
         let summary = format!(
             "`{}` runs on {} in {}; stop it with Ctrl-C",
             project.locations.name,

@@ -11,9 +11,9 @@ use ropewalk_runtime::{Brake, Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{Location, Store};
 
-use super::{make_state, processes, transport};
+use super::{enter_state, processes, transport};
 use crate::error::CliError;
-use crate::project::Project;
+use crate::project::{self, Project};
 
 /// How often a verb looks whether what it asked for has happened.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
@@ -140,8 +140,10 @@ pub(crate) fn awake(state: &Path) -> Result<bool, CliError> {
 /// Opens the store of a project beside whoever consumes.
 async fn open_store(project: &Project, clock: &Clock) -> Result<Store, CliError> {
     let location = location(project)?;
-    make_state(project.state())?;
-    Ok(Store::open(&location, clock.clone()).await?)
+    enter_state(&project.locations)?;
+    let store = Store::open(&location, clock.clone()).await?;
+    project::claim(&project.locations)?;
+    Ok(store)
 }
 
 /// Returns where the database of a project lies.

@@ -23,11 +23,11 @@ use super::follow::Follower;
 use super::processes::{self, Place};
 use super::sandbox::Confinement;
 use super::serving::Doors;
-use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
+use super::{backups, desk, enter_state, models, notices, retention, sandbox, serving, transport};
 use crate::app::App;
 use crate::error::CliError;
 use crate::interrupts::{Interrupts, Turn};
-use crate::project::Project;
+use crate::project::{self, Project};
 
 /// How long work in hand may take after a stop was asked for.
 const DRAIN: Duration = Duration::from_secs(8);
@@ -227,9 +227,9 @@ async fn begin(
         warn!("{warning}");
     }
     let git = super::git(environment).await?;
-    make_state(project.state())?;
+    enter_state(&project.locations)?;
     let mut right = enter(project, &location, crew).await?;
-    let store = Store::open_holding(&location, clock.clone(), &mut right.lock).await?;
+    let store = open_store(project, (&location, &clock), &mut right).await?;
     watch(&right.lock, supervisor);
     watch_store(&store, supervisor);
     let bus_services = BusServices {
@@ -380,6 +380,17 @@ async fn enter(project: &Project, location: &Location, crew: &Crew) -> Result<Ri
         Instance::Sharing => Some(Place::take(project.state())?),
     };
     Ok(Right { lock, place })
+}
+
+/// Opens the store of a project, whose state is its repository's own from then on.
+async fn open_store(
+    project: &Project,
+    (location, clock): (&Location, &Clock),
+    right: &mut Right,
+) -> Result<Store, CliError> {
+    let store = Store::open_holding(location, clock.clone(), &mut right.lock).await?;
+    project::claim(&project.locations)?;
+    Ok(store)
 }
 
 /// Stops the work of this process when another one has taken its right; none of it could be committed any more.

@@ -1,6 +1,7 @@
 //! `init`, `doctor` and `config`: the beginning of a project.
 
 mod archives;
+mod belonging;
 mod copies;
 mod helping;
 
