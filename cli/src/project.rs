@@ -104,7 +104,7 @@ impl Project {
 }
 
 /// Returns the user of the operating system that runs this process, by number where it has no name.
-fn system_user() -> String {
+pub(crate) fn system_user() -> String {
     let id = nix::unistd::getuid();
     let entry = nix::unistd::User::from_uid(id).ok().flatten();
     entry.map_or_else(|| id.to_string(), |user| user.name)

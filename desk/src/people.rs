@@ -94,6 +94,29 @@ impl People {
         self.known.iter().map(person).collect()
     }
 
+    /// Lists the rights that nobody has; where nobody is named, whoever is there has all of them.
+    pub fn unheld(&self) -> Vec<Right> {
+        let people = self.all();
+        let is_held = |right: &Right| people.iter().any(|person| person.rights.contains(right));
+        let unheld = Right::ALL.into_iter();
+        unheld.filter(|right| !is_held(right)).collect()
+    }
+
+    /// Says which rights nobody has, and how somebody gets them.
+    pub fn unheld_told(&self) -> Option<String> {
+        let unheld: Vec<String> = self.unheld().iter().map(ToString::to_string).collect();
+        let last = unheld.last()?;
+        let quoted: Vec<String> = unheld.iter().map(|right| format!("\"{right}\"")).collect();
+        let named = match &unheld[..unheld.len() - 1] {
+            [] => last.clone(),
+            before => format!("{} or {last}", before.join(", ")),
+        };
+        Some(format!(
+            "nobody in `[people]` may {named}; add {} to the `rights` of whoever shall",
+            quoted.join(", ")
+        ))
+    }
+
     /// Returns whoever a user of the operating system is.
     pub fn at_terminal(&self, user: &str) -> Result<Person, Stranger> {
         if !self.are_named() {
@@ -185,6 +208,21 @@ mod tests {
         assert_eq!(people.all(), [eve]);
         // There is no token that would name them elsewhere.
         assert_eq!(people.with_token(""), Err(Stranger::Token));
+    }
+
+    #[test]
+    fn rights_that_nobody_has_are_named() {
+        let told = two().unheld_told();
+        let wanted = "nobody in `[people]` may land, spend or stop; add \"land\", \"spend\", \"stop\" to the `rights` of whoever shall";
+        assert_eq!(told.as_deref(), Some(wanted));
+        let nobody = People::new(BTreeMap::new(), name("eve"));
+        assert_eq!(nobody.unheld_told(), None);
+        let all = PersonRecord {
+            rights: Right::ALL.into(),
+            ..PersonRecord::default()
+        };
+        let held = People::new([(name("ada"), all)].into(), name("eve"));
+        assert_eq!(held.unheld(), []);
     }
 
     #[test]

@@ -103,6 +103,7 @@ pub(crate) async fn examine(
     if let Ok(git) = &git {
         findings.push(finding("repository", repository(&project, git).await));
     }
+    findings.extend(people(&project));
     findings.extend(state_and_store(&project).await);
     let bus = wiring::check_bus(&project.config().bus.transport, environment).await;
     findings.push(finding("bus", bus));
@@ -130,6 +131,21 @@ async fn repository(project: &Project, git: &ropewalk_workspace::Git) -> Result<
         "a repository"
     };
     Ok(format!("{} is {kind}", user.path.display()))
+}
+
+/// Looks whether each right is somebody's, where people are named.
+fn people(project: &Project) -> Option<Finding> {
+    const CHECK: &str = "people";
+    let people = &project.people;
+    if !people.are_named() {
+        return None;
+    }
+    if let Some(told) = people.unheld_told() {
+        return Some(Finding::new(CHECK, Fitness::Warn, told));
+    }
+    let of_all = counted_as(people.all().len(), "person", "people");
+    let detail = format!("{of_all}, and each right is somebody's");
+    Some(Finding::new(CHECK, Fitness::Ok, detail))
 }
 
 async fn state_and_store(project: &Project) -> Vec<Finding> {

@@ -75,6 +75,7 @@ impl Up {
             project.config().bus.transport,
             project.state().display()
         );
+        let unheld = project.people.unheld_told();
         let doors = if crew.serves() {
             wiring::open_files::raise();
             wiring::doors(&project).await?
@@ -96,6 +97,9 @@ impl Up {
             let checkup = doctor::checkup(app.environment.clone(), move || load());
             app.output
                 .note(&host.serve(doors, &app.environment, checkup)?)?;
+        }
+        if let Some(told) = unheld {
+            app.output.note(&format!("note: {told}"))?;
         }
         app.output.note(&summary)?;
         let manager = ServiceManager::find(|name| app.environment.get(name));

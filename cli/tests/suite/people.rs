@@ -232,3 +232,57 @@ fn a_token_is_made_and_its_hash_is_what_the_configuration_takes() {
     assert!(shown.contains("[people.bob]\ntoken_sha256 = \""), "{shown}");
     assert!(!shown.contains(token), "another token");
 }
+
+#[test]
+fn what_a_token_is_made_with_takes_nobody_anything_away() {
+    let world = World::scripted();
+    let before = world.json("whoami");
+    let file = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    let made = world.json("people token ada");
+    let (token, section) = (text(&made["token"]), text(&made["settings"]));
+    assert!(world.run("people token ada").contains("user = \""));
+    let file = format!("{file}\n{section}\n");
+    world.write("ropewalk.toml", &file);
+    assert_eq!(world.json("whoami"), before);
+    let mut command = world.ropewalk(["whoami", "--json"]);
+    let elsewhere = command.env("ROPEWALK_TOKEN", token).assert().success();
+    let elsewhere: Value = serde_json::from_slice(&elsewhere.get_output().stdout).unwrap();
+    assert_eq!(elsewhere, before);
+    // There is a section now, and another token is a line of it.
+    let made = world.json("people token ada");
+    let line = format!("token_sha256 = \"{}\"", text(&made["token_sha256"]));
+    assert_eq!(text(&made["settings"]), line);
+    let said = world.run("people token ada");
+    assert!(
+        said.contains("into the section `[people.ada]` that is there"),
+        "{said}"
+    );
+    let made = world.json("people token bob");
+    let section = text(&made["settings"]);
+    assert!(section.ends_with("\nrights = []"), "{section}");
+    world.write("ropewalk.toml", &format!("{file}{section}\n"));
+    assert_eq!(world.json("whoami"), before);
+    let people = |findings: &Value| {
+        let mut findings = findings.as_array().unwrap().iter();
+        findings.find(|one| one["check"] == "people").cloned()
+    };
+    assert_eq!(people(&world.json("doctor")).unwrap()["verdict"], "ok");
+}
+
+#[test]
+fn rights_that_nobody_has_are_told_at_a_start_and_by_the_doctor() {
+    let world = World::scripted();
+    with_people(&world, &tester());
+    let wanted = "nobody in `[people]` may land or spend; add \"land\", \"spend\" to the `rights` of whoever shall";
+    let found = world.json("doctor");
+    let mut found = found.as_array().unwrap().iter();
+    let told = found.find(|finding| finding["check"] == "people").unwrap();
+    assert_eq!(
+        (&told["verdict"], &told["detail"]),
+        (&json!("warn"), &json!(wanted))
+    );
+    let up = world.up();
+    drop(up);
+    let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+    assert!(log.contains(wanted), "{log}");
+}
