@@ -27,6 +27,7 @@ use crate::events::CommitOutcome;
 use crate::feed::{FEED_CAPACITY, FeedMessage};
 use crate::store::Store;
 use crate::submission::Submission;
+pub(crate) use batch::translate;
 use checkpoint::Checkpoints;
 use evaluate::Routing;
 pub(crate) use link::Link;

@@ -1,5 +1,7 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use ropewalk_desk::views::{agent, alert, dead_letter};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
-use ropewalk_store::{Health, Store};
+use ropewalk_store::{Health, Location, Store};
 use ropewalk_telegram::TelegramClient;
 use ropewalk_workspace::UserRepository;
 use tokio::runtime::Handle;
@@ -23,6 +25,12 @@ use crate::wiring;
 
 /// How many dead letters are counted.
 const LETTERS: u32 = 1_000;
+
+/// So many bytes are written to see whether a file can be.
+const PROBE_BYTES: usize = 16 * 1024;
+
+/// A state with less room than this holds few checkouts: 512 MiB.
+const LITTLE_ROOM: u64 = 512 * 1024 * 1024;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -166,7 +174,7 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
         findings.push(Finding::new("state", Fitness::Fail, error));
         return findings;
     }
-    findings.push(finding("state", writable(project)));
+    findings.push(writable(project));
     match store(project, &clock).await {
         Ok((store, detail)) => {
             findings.push(parts(project, &store, &clock).await);
@@ -182,7 +190,8 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
 }
 
 async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliError> {
-    let store = Store::open(&wiring::location(project)?, clock.clone()).await?;
+    let location = wiring::location(project)?;
+    let store = Store::open(&location, clock.clone()).await?;
     match store.check().await? {
         Health::Intact => {}
         Health::Damaged(finding) => {
@@ -193,6 +202,13 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
             return Err(CliError::refused("store", text));
         }
     }
+    // A change that is taken back need not reach the disk.
+    if let Location::Sqlite(file) = &location
+        && let Some(folder) = file.parent()
+    {
+        try_file(folder).map_err(|error| CliError::file(folder, &error))?;
+    }
+    store.try_write().await?;
     let counts = store.statistics().await?;
     let detail = format!(
         "intact: {}, {}",
@@ -281,12 +297,41 @@ async fn unhandled(store: &Store) -> Finding {
     }
 }
 
-fn writable(project: &Project) -> Result<String, CliError> {
+/// Looks whether the state takes a file, and has room for more.
+fn writable(project: &Project) -> Finding {
+    const CHECK: &str = "state";
     let state = project.state();
-    match tempfile::NamedTempFile::new_in(state) {
-        Ok(_) => Ok(format!("{} is writable", state.display())),
-        Err(error) => Err(CliError::file(state, &error)),
+    let free = try_file(state).and_then(|()| free_bytes(state));
+    match free {
+        Ok(free) if free < LITTLE_ROOM => {
+            let detail = format!(
+                "{} has {} MiB free, and checkouts, checks and backups take more; make room",
+                state.display(),
+                free >> 20
+            );
+            Finding::new(CHECK, Fitness::Warn, detail)
+        }
+        Ok(_) => Finding::new(
+            CHECK,
+            Fitness::Ok,
+            format!("{} is writable", state.display()),
+        ),
+        Err(error) => Finding::new(CHECK, Fitness::Fail, CliError::file(state, &error)),
     }
+}
+
+/// Writes a small file to the disk, and removes it.
+fn try_file(directory: &Path) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let written = file.write_all(&[1; PROBE_BYTES]);
+    let written = written.and_then(|()| file.as_file().sync_all());
+    // The error itself names a temporary file.
+    written.map_err(|error| error.kind().into())
+}
+
+fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let disk = nix::sys::statvfs::statvfs(directory)?;
+    Ok(disk.blocks_available().saturating_mul(disk.fragment_size()))
 }
 
 fn writable_above(project: &Project) -> Fitness {

@@ -7,7 +7,7 @@ mod helping;
 
 use serde_json::Value;
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use crate::world::World;
 
@@ -232,6 +232,31 @@ fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     for wanted in ["no commit", "git commit --allow-empty -m start"] {
         assert!(row.to_string().contains(wanted), "{row}");
     }
+}
+
+#[test]
+fn the_doctor_finds_a_store_that_takes_nothing() {
+    let world = World::scripted();
+    let database = world.state().join("ropewalk.db");
+    let log = world.state().join("ropewalk.db-wal");
+    world.run("idea list");
+    // What a process that ended has left in the log would be read in place of the file.
+    for _ in 0..20 {
+        if !log.exists() {
+            break;
+        }
+        world.run("idea list");
+    }
+    assert!(!log.exists());
+    let file = std::fs::File::options().write(true).open(database);
+    // This version of the form is only read, also by who may do everything.
+    file.unwrap().write_all_at(&[3], 18).unwrap();
+    let found = doctor(&world, "");
+    let of = |check: &str| found.iter().find(|finding| finding["check"] == check);
+    assert_eq!(of("state").unwrap()["verdict"], "ok", "{found:?}");
+    let store = of("store").unwrap();
+    assert_eq!(store["verdict"], "fail", "{store}");
+    assert!(store["detail"].to_string().contains("read-only"), "{store}");
 }
 
 #[test]

@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 
 use crate::database::dialect::{Dialect, Statement};
 use crate::database::{Connection, Fault, fault};
-use crate::error::{BackupError, ReadError};
+use crate::error::{BackupError, CommitError, ReadError};
 use crate::store::Store;
+use crate::writer::translate;
 
 /// Says whether a database is intact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,21 @@ impl Store {
         let health = quick_check(&mut connection).await?;
         connection.close().await?;
         Ok(health)
+    }
+
+    /// Writes a row and takes it back: an error says why nothing can be stored now. It waits for whoever writes, as every
+    /// write does.
+    pub async fn try_write(&self) -> Result<(), CommitError> {
+        let connected = self.database.connect(false).await;
+        let mut connection = connected.map_err(translate)?;
+        let begin = match self.database.dialect() {
+            Dialect::Sqlite => "BEGIN IMMEDIATE",
+            Dialect::Postgres => "BEGIN",
+        };
+        let script = format!("{begin}; UPDATE counters SET value = value; ROLLBACK;");
+        // One that failed is taken back with its connection.
+        connection.run(script).await.map_err(translate)?;
+        connection.close().await.map_err(translate)
     }
 
     /// Writes a backup of a database file into `directory` and keeps the newest `keep` there; runs beside the writer.

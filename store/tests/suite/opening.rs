@@ -1,6 +1,7 @@
 //! A database that cannot be trusted or understood is refused by name.
 
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::advice::Advice;
@@ -269,4 +270,21 @@ async fn a_large_damaged_database_opens_and_soon_refuses_to_be_written() {
     };
     let refused = tokio::time::timeout(std::time::Duration::from_secs(30), refused).await;
     assert!(matches!(refused, Ok(CommitError::Damaged(_))));
+}
+
+#[tokio::test]
+async fn a_database_that_takes_no_more_is_found_by_a_write_that_leaves_nothing() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    let before = store.statistics().await.unwrap();
+    store.try_write().await.unwrap();
+    assert_eq!(store.statistics().await.unwrap(), before);
+    store.close().await.unwrap();
+    let file = std::fs::File::options().write(true).open(bench.path());
+    // This version of the form is only read, also by who may do everything.
+    file.unwrap().write_all_at(&[3], 18).unwrap();
+    let store = open(&bench).await.unwrap();
+    assert_eq!(store.check().await.unwrap(), Health::Intact);
+    let refused = store.try_write().await.unwrap_err();
+    assert!(matches!(refused, CommitError::ReadOnly), "{refused}");
 }

@@ -1,5 +1,6 @@
 //! Disks that are full.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
+use serde_json::Value;
 
 use crate::picture::{landed, store};
 use crate::project::{PATIENCE, Project};
@@ -64,6 +66,15 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Lists the checks of the doctor that fail.
+fn failing(project: &Project) -> anyhow::Result<BTreeSet<String>> {
+    let looked = project.runner.run(&["doctor", "--json"], PATIENCE)?;
+    let findings: Vec<Value> = serde_json::from_slice(&looked.stdout)?;
+    let failed = findings.iter().filter(|one| one["verdict"] == "fail");
+    let checks = failed.filter_map(|one| one["check"].as_str());
+    Ok(checks.map(str::to_owned).collect())
+}
+
 #[tokio::test]
 async fn a_full_disk_stops_the_work_and_room_lets_it_go_on() -> anyhow::Result<()> {
     if !may_mount("disks::a_full_disk_stops_the_work_and_room_lets_it_go_on")? {
@@ -81,6 +92,12 @@ async fn a_full_disk_stops_the_work_and_room_lets_it_go_on() -> anyhow::Result<(
         failed = !project.runner.run(&verb, PATIENCE)?.status.success();
     }
     ensure!(failed, "writing succeeds on a full disk");
+    for check in ["state", "store"] {
+        ensure!(
+            failing(&project)?.contains(check),
+            "`doctor` passes {check}"
+        );
+    }
     tokio::time::sleep(Duration::from_secs(3)).await;
     ensure!(
         up.0.try_wait()?.is_none(),
