@@ -49,6 +49,7 @@ pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
 pub(crate) use serving::doors;
 pub(crate) use traced::{begin as begin_traces, flush as flush_traces};
+pub(crate) use transport::check_shared;
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 

@@ -1,5 +1,6 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::{agent, alert, dead_letter};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Health, Location, Store};
@@ -21,7 +23,7 @@ use tokio::runtime::Handle;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::{self, Project};
-use crate::wiring;
+use crate::wiring::{self, Role};
 
 /// How many dead letters are counted.
 const LETTERS: u32 = 1_000;
@@ -237,28 +239,44 @@ async fn phones(project: &Project, store: &Store) -> Option<Finding> {
     told(Fitness::Ok, format!("{linked} of {of_all} linked"))
 }
 
-/// Looks for parts that were not stopped and give no sign of life.
+/// Looks for parts that were not stopped and give no sign of life, and where processes share the roles, for those that
+/// nobody runs.
 async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
-    let parts = match agent::list(store, true).await {
+    const CHECK: &str = "agents";
+    let parts = match agent::list(store, false).await {
         Ok(parts) => parts,
-        Err(problem) => return Finding::new("agents", Fitness::Fail, problem),
+        Err(problem) => return Finding::new(CHECK, Fitness::Fail, problem),
     };
     let limit = project.config().monitor.component_down_seconds;
     let limit = Duration::from_secs(limit.into());
-    let silent: Vec<String> = parts
+    let (silent, running): (Vec<&Component>, Vec<&Component>) = parts
         .iter()
-        .filter(|part| agent::is_silent(part, limit, clock.now()))
-        .map(|part| format!("`{}` of {}", part.name, part.process))
-        .collect();
-    if silent.is_empty() {
-        let running = parts.iter().filter(|part| !part.stopped).count();
-        return Finding::new("agents", Fitness::Ok, format!("{running} parts run"));
+        .partition(|part| agent::is_silent(part, limit, clock.now()));
+    let mut told = Vec::new();
+    if !silent.is_empty() {
+        let silent = silent
+            .iter()
+            .map(|part| format!("`{}` of {}", part.name, part.process));
+        told.push(format!(
+            "no sign of life of {}; start what is missing, `ropewalk agent list` shows all",
+            silent.collect::<Vec<_>>().join(", ")
+        ));
     }
-    let detail = format!(
-        "no sign of life of {}; start what is missing, `ropewalk agent list` shows all",
-        silent.join(", ")
-    );
-    Finding::new("agents", Fitness::Warn, detail)
+    let roles: BTreeSet<&str> = running.iter().map(|part| part.role.as_str()).collect();
+    if !roles.is_empty() && wiring::check_shared(project).is_ok() {
+        let missing = Role::missing(&roles);
+        if !missing.is_empty() {
+            told.push(format!(
+                "others run, and nobody runs `{}`; start `ropewalk agent {}`",
+                missing.join("`, `"),
+                missing.join(" ")
+            ));
+        }
+    }
+    if told.is_empty() {
+        return Finding::new(CHECK, Fitness::Ok, format!("{} parts run", running.len()));
+    }
+    Finding::new(CHECK, Fitness::Warn, told.join("; "))
 }
 
 /// Shows the alerts that stand.

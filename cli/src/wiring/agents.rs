@@ -1,8 +1,10 @@
 //! Makes the agents of this process from the configuration.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
@@ -54,6 +56,24 @@ pub enum Role {
     Telegram,
     /// Serves the API.
     Server,
+}
+
+impl Role {
+    /// Returns whether work waits while nobody runs it.
+    const fn is_needed(self) -> bool {
+        !matches!(self, Self::Notify | Self::Telegram | Self::Server)
+    }
+
+    /// Names the roles that have to run somewhere and are none of those that are `running`.
+    pub(crate) fn missing(running: &BTreeSet<&str>) -> Vec<String> {
+        let needed = Self::value_variants()
+            .iter()
+            .filter(|role| role.is_needed());
+        let names = needed.filter_map(|role| Some(role.to_possible_value()?.get_name().to_owned()));
+        names
+            .filter(|name| !running.contains(name.as_str()))
+            .collect()
+    }
 }
 
 /// Which agents a process runs.

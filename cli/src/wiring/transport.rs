@@ -55,7 +55,7 @@ pub(super) async fn bus(
 }
 
 /// Refuses to share the work where the truth or the bus is this process's own.
-pub(super) fn check_shared(project: &Project) -> Result<(), CliError> {
+pub(crate) fn check_shared(project: &Project) -> Result<(), CliError> {
     let config = project.config();
     if config.store.location == StoreLocation::Sqlite {
         let text = (

@@ -166,6 +166,32 @@ fn an_address_for_those_who_watch_is_taken_as_it_is_named() {
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 
+/// Runs some of the roles, and asks the doctor for the others.
+fn missing_roles_are_named(world: &World, variables: &[(&str, &str)]) {
+    let finding = |check: &str| {
+        let mut command = world.ropewalk(["doctor", "--json"]);
+        let looked = command.envs(variables.iter().copied()).output().unwrap();
+        let found: Vec<Value> = serde_json::from_slice(&looked.stdout).unwrap();
+        let mut found = found.into_iter();
+        found.find(|finding| finding["check"] == check).unwrap()
+    };
+    assert_eq!(finding("store")["verdict"], "ok");
+    let agents = || finding("agents");
+    assert_eq!(agents()["detail"], "0 parts run", "nobody began yet");
+    let _some = world.start(&["agent", "monitor", "questions"], variables);
+    let patience = Instant::now() + Duration::from_secs(30);
+    while agents()["detail"] == "0 parts run" && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let told = "others run, and nobody runs `ideation`, `specification`, `build`, `improvement`, `pm`; \
+                start `ropewalk agent ideation specification build improvement pm`";
+    let found = agents();
+    assert_eq!(
+        (&found["verdict"], &found["detail"]),
+        (&json!("warn"), &json!(told))
+    );
+}
+
 #[test]
 fn a_process_of_a_team_serves_and_runs_no_agent() {
     let (postgres, nats) = (
@@ -188,5 +214,6 @@ fn a_process_of_a_team_serves_and_runs_no_agent() {
     assert_eq!((status, &ready["store"]), (200, &json!("up")), "{ready}");
     let (_, agents) = ask(&address, "GET /api/agents", None);
     assert_eq!(agents["items"], json!([]));
+    missing_roles_are_named(&world, &variables);
     assert_eq!(server.stop(Signal::SIGTERM), Some(0));
 }
