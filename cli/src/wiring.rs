@@ -45,6 +45,7 @@ pub use host::Host;
 pub(crate) use models::require_models;
 pub use models::{ModelCheck, check_models};
 pub(crate) use notices::telegram;
+pub(crate) use reach::Gone;
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
 pub(crate) use serving::doors;

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::{self, Project};
-use crate::wiring::{self, Role};
+use crate::wiring::{self, Gone, Role};
 
 /// How many dead letters are counted.
 const LETTERS: u32 = 1_000;
@@ -249,9 +249,13 @@ async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
     };
     let limit = project.config().monitor.component_down_seconds;
     let limit = Duration::from_secs(limit.into());
+    let gone = match Gone::of(project, &parts) {
+        Ok(gone) => gone,
+        Err(error) => return Finding::new(CHECK, Fitness::Fail, error),
+    };
     let (silent, running): (Vec<&Component>, Vec<&Component>) = parts
         .iter()
-        .partition(|part| agent::is_silent(part, limit, clock.now()));
+        .partition(|part| gone.has(part) || agent::is_silent(part, limit, clock.now()));
     let mut told = Vec::new();
     if !silent.is_empty() {
         let silent = silent

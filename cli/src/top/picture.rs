@@ -13,7 +13,7 @@ use ropewalk_store::Query;
 
 use crate::error::CliError;
 use crate::ids::last_digits;
-use crate::wiring::{self, Desk};
+use crate::wiring::{self, Desk, Gone};
 
 /// What there is to see at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,10 +39,12 @@ impl Picture {
         let down_after = desk.project.config().monitor.component_down_seconds;
         let down_after = Duration::from_secs(down_after.into());
         let mut parts = Vec::new();
-        for part in &agent::list(store, false).await? {
+        let running = agent::list(store, false).await?;
+        let gone = Gone::of(&desk.project, &running)?;
+        for part in &running {
             parts.push([
                 part.name.to_string(),
-                agent::state(part, down_after, now).to_owned(),
+                gone.state(part, down_after, now).to_owned(),
                 plain(&agent::work(part, store).await?),
                 ago(part.since, now),
             ]);

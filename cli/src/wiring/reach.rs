@@ -1,22 +1,25 @@
 //! Reaches agents: runs them in this process, or goes beside the process that does.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::{LiveEvents, LiveRelay};
 use ropewalk_desk::people::Person;
+use ropewalk_desk::views::agent;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject};
-use ropewalk_store::{EventFilter, Query, Store};
+use ropewalk_store::{EventFilter, Location, Query, Store};
 
-use super::desk::{LOOK, SOURCE, awake};
+use super::desk::{LOOK, SOURCE, awake, location};
 use super::{Crew, Desk, Host, processes};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
 use crate::interrupts::{Interrupts, Turn};
+use crate::project::Project;
 
 /// What runs on a state in other processes.
 struct AgentHost {
@@ -68,6 +71,47 @@ impl AgentHost {
         };
         let message = format!("{holder} runs on this state, does not run the agent `{role}`");
         CliError::refused(RUNNING, (message, TAKE_TURNS))
+    }
+}
+
+/// The parts of processes that are gone and could not say so.
+pub(crate) struct Gone(BTreeSet<ComponentName>);
+
+impl Gone {
+    /// Finds those of `parts`, where all processes of the project are of this machine.
+    pub(crate) fn of(project: &Project, parts: &[Component]) -> Result<Self, CliError> {
+        // A server is reached by others, whose processes nobody sees here.
+        if matches!(location(project)?, Location::Postgres(_)) {
+            return Ok(Self(BTreeSet::new()));
+        }
+        let running = parts.iter().filter(|part| !part.stopped);
+        let (seen, unseen): (Vec<&Component>, Vec<&Component>) =
+            running.partition(|part| processes::lives(&part.process));
+        // Whoever answers and is not seen lives in a container, where processes have other numbers.
+        if seen.is_empty() && !unseen.is_empty() && awake(project.state())? {
+            return Ok(Self(BTreeSet::new()));
+        }
+        Ok(Self(
+            unseen.into_iter().map(|part| part.name.clone()).collect(),
+        ))
+    }
+
+    /// Returns whether the process of a part is gone.
+    pub(crate) fn has(&self, part: &Component) -> bool {
+        self.0.contains(&part.name)
+    }
+
+    /// Says in a word what a part does.
+    pub(crate) fn state(
+        &self,
+        part: &Component,
+        down_after: Duration,
+        now: DateTime<Utc>,
+    ) -> &'static str {
+        if self.has(part) {
+            return "gone";
+        }
+        agent::state(part, down_after, now)
     }
 }
 

@@ -75,7 +75,24 @@ fn a_second_process_on_one_state_is_refused() {
         said.contains("already runs") && said.contains("process"),
         "{said}"
     );
-    drop(up);
+    let states = || world.run("agent list");
+    let agents = || {
+        let found = world.json("doctor");
+        let mut found = found.as_array().unwrap().iter();
+        let agents = found.find(|finding| finding["check"] == "agents");
+        agents.cloned().unwrap()
+    };
+    let began = Instant::now();
+    while !states().contains("pm") && began.elapsed() < Duration::from_secs(30) {}
+    assert_eq!(agents()["verdict"], "ok", "{}", agents());
+    assert!(!states().contains("gone"), "{}", states());
+    let process = format!("ropewalk-{}", up.id());
+    assert_eq!(up.stop(Signal::SIGKILL), None);
+    let parts = states().lines().count() - 1;
+    assert_eq!(states().matches("gone").count(), parts, "{}", states());
+    let told = agents();
+    assert_eq!(told["verdict"], "warn");
+    assert!(told["detail"].to_string().contains(&process), "{told}");
     // A process that was killed leaves nothing behind that stops the next one.
     assert_eq!(world.up().stop(Signal::SIGTERM), Some(0));
 }

@@ -10,6 +10,7 @@ use ropewalk_runtime::Clock;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::time;
+use crate::wiring::Gone;
 
 /// Which ones.
 #[derive(Debug, Args)]
@@ -27,6 +28,7 @@ impl List {
         let down_after = Duration::from_secs(down_after.into());
         let now = Clock::system().now();
         let parts = agent::list(&desk.store, self.all).await?;
+        let gone = Gone::of(&desk.project, &parts)?;
         let mut works = BTreeMap::new();
         for part in &parts {
             works.insert(part.name.clone(), agent::work(part, &desk.store).await?);
@@ -44,7 +46,7 @@ impl List {
             [
                 part.name.to_string(),
                 part.role.clone(),
-                agent::state(part, down_after, now).to_owned(),
+                gone.state(part, down_after, now).to_owned(),
                 works.get(&part.name).cloned().unwrap_or_default(),
                 time(part.since),
                 time(part.last_seen),
