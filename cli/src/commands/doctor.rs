@@ -49,7 +49,9 @@ fn finding(check: &str, outcome: Result<String, CliError>) -> Finding {
 impl Doctor {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let findings = examine(app.project(), &app.environment).await;
+        let project = app.project();
+        let is_readable = project.is_ok();
+        let findings = examine(project, &app.environment).await;
         app.output
             .list(&findings, ["check", "verdict", "detail"], |finding| {
                 [
@@ -65,10 +67,14 @@ impl Doctor {
         if failed == 0 {
             return Ok(());
         }
-        let text = (
-            format!("{failed} of {} checks failed", findings.len()),
-            "mend what they name",
-        );
+        let tried = format!("{failed} of {} checks failed", findings.len());
+        let text = if is_readable {
+            (tried, "mend what they name")
+        } else {
+            // Without a configuration there is nothing to look at.
+            let tried = format!("{tried}, and the others were not tried");
+            (tried, "mend what it names, then try again")
+        };
         Err(CliError::refused("doctor", text))
     }
 }

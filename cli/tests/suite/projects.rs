@@ -235,6 +235,17 @@ fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
 }
 
 #[test]
+fn the_doctor_says_that_it_could_not_try_all() {
+    let world = World::scripted();
+    let file = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    world.write_untrusted("ropewalk.toml", &format!("sandbox = \"off\"\n{file}"));
+    let looked = world.ropewalk(["doctor"]).assert().code(1);
+    let said = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
+    let wanted = "ropewalk: 1 of 2 checks failed, and the others were not tried; mend what it names, then try again\n";
+    assert_eq!(said, wanted);
+}
+
+#[test]
 fn the_doctor_finds_a_store_that_takes_nothing() {
     let world = World::scripted();
     let database = world.state().join("ropewalk.db");
