@@ -95,7 +95,7 @@ impl People {
     }
 
     /// Lists the rights that nobody has; where nobody is named, whoever is there has all of them.
-    pub fn unheld(&self) -> Vec<Right> {
+    fn unheld(&self) -> Vec<Right> {
         let people = self.all();
         let is_held = |right: &Right| people.iter().any(|person| person.rights.contains(right));
         let unheld = Right::ALL.into_iter();

@@ -8,7 +8,7 @@ use ropewalk_store::Versioned;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::{CliError, UNKNOWN};
+use crate::error::CliError;
 use crate::ids::IdText;
 
 /// The build, perhaps one task of it, and the words.
@@ -16,7 +16,8 @@ use crate::ids::IdText;
 pub struct Tell {
     /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
-    /// What to say; its first word is a task where one is called so, else all open tasks hear it.
+    /// What to say; its first word is a task where it is spelt as one, such as `T-001`, else all open tasks hear it. Words
+    /// that begin so and mean all are given in quotes.
     #[arg(required = true)]
     words: Vec<String>,
 }
@@ -35,19 +36,6 @@ impl Tell {
         let build = self.id.build(&desk).await?;
         let known = tasks::of_build(&desk.store, build.id).await?;
         let (named, text) = parted(&self.words, &known);
-        if let Some(stray) = stray(&self.words, named) {
-            let tasks: Vec<&str> = known.iter().map(|task| task.id.as_str()).collect();
-            return Err(CliError::refused(
-                UNKNOWN,
-                (
-                    format!("no task of build `{}` is called `{stray}`", build.id),
-                    format!(
-                        "its tasks are {}; words that begin so are given in quotes",
-                        tasks.join(", ")
-                    ),
-                ),
-            ));
-        }
         let (context, person) = (desk.context(), desk.person()?);
         let tasks = tasks::tell(&context, &build, named, person, &text).await?;
         desk.poke_or_say(&app.output)?;
@@ -66,23 +54,23 @@ impl Tell {
     }
 }
 
-/// Returns the first of several words if it names a task that is none of the build's: nobody begins to speak so.
-fn stray<'a>(words: &'a [String], named: Option<&str>) -> Option<&'a str> {
-    let [first, _, ..] = words else { return None };
-    let (letters, digits) = first.split_once('-')?;
-    let is_id = !letters.is_empty()
-        && letters.bytes().all(|letter| letter.is_ascii_uppercase())
-        && !digits.is_empty()
-        && digits.bytes().all(|digit| digit.is_ascii_digit());
-    (is_id && named.is_none()).then_some(first)
-}
-
-/// Parts the words into a task and what is said of it.
+/// Parts the words into a task and what is said of it. A first word that is spelt as tasks are means one, known or not.
 fn parted<'a>(words: &'a [String], tasks: &[Versioned<Task>]) -> (Option<&'a str>, String) {
+    let means = |first: &str, more: bool| {
+        let is_known = tasks.iter().any(|task| task.id.as_str() == first);
+        is_known || (more && is_spelt_as_a_task(first))
+    };
     match words {
-        [first, rest @ ..] if tasks.iter().any(|task| task.id.as_str() == first) => {
-            (Some(first), rest.join(" "))
-        }
+        [first, rest @ ..] if means(first, !rest.is_empty()) => (Some(first), rest.join(" ")),
         words => (None, words.join(" ")),
     }
+}
+
+/// Says whether a word is spelt as planners number tasks, such as `T-001`.
+fn is_spelt_as_a_task(word: &str) -> bool {
+    let of =
+        |part: &str, is: fn(&u8) -> bool| !part.is_empty() && part.bytes().all(|byte| is(&byte));
+    word.split_once('-').is_some_and(|(letters, digits)| {
+        of(letters, u8::is_ascii_uppercase) && of(digits, u8::is_ascii_digit)
+    })
 }

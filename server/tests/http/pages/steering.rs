@@ -1,6 +1,5 @@
 //! What forms of pages do to builds and alerts, and what the inbox shows to whom.
 
-use ropewalk_schemas::CommitId;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
@@ -9,6 +8,7 @@ use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
@@ -68,13 +68,19 @@ async fn a_build_is_paused_resumed_and_stopped_by_the_forms_of_its_page() {
     house.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
+/// Opens a house in which a build has succeeded.
+async fn succeeded() -> (House, BuildId) {
     let house = House::new().await;
     let build = house.built().await;
     house
         .change(build, |build| build.state = BuildState::Succeeded)
         .await;
+    (house, build)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
+    let (house, build) = succeeded().await;
     let browser = Browser::new(&house).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}/land");
@@ -142,11 +148,7 @@ async fn who_lands_reads_whose_work_comes_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lands_reads_what_the_review_holds_for_missed() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house
-        .change(build, |build| build.state = BuildState::Succeeded)
-        .await;
+    let (house, build) = succeeded().await;
     let browser = Browser::new(&house).await;
     let pages = [
         format!("/builds/{build}"),
