@@ -85,8 +85,8 @@ pub(super) async fn carry(
             }
         } else if let Some(task) = begun(&row.block, &done_before) {
             let work = work_of(shared, context, task).await?;
-            let is_told = task.guidance.is_empty() || !row.guidance.is_empty();
-            if work.is_none() && is_told {
+            let has_more_to_tell = row.guidance.is_empty() && !task.guidance.is_empty();
+            if work.is_none() && !has_more_to_tell {
                 continue;
             }
             Input::TakeUp {

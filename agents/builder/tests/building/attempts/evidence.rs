@@ -17,6 +17,14 @@ fn plan(validation: &str, preserves: bool) -> Value {
     }])
 }
 
+/// Plans a new file.
+fn new_file() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
+        "validation": { "command": "test -s new.txt", "expected": "exit 0" },
+    }])
+}
+
 fn of_task(evidence: &[Evidence]) -> &Evidence {
     evidence.iter().rfind(|seen| seen.task.is_some()).unwrap()
 }
@@ -127,12 +135,7 @@ async fn a_check_whose_test_passed_before_runs_once_more_and_is_marked() {
         .with_files(&[("ropewalk.toml", gate), ("unit.sh", &script)])
         .with(|options| options.tries.tries = 1);
     let open = house.open().await;
-    let spec = open
-        .approve(json!([{
-            "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
-            "validation": { "command": "test -s new.txt", "expected": "exit 0" },
-        }]))
-        .await;
+    let spec = open.approve(new_file()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let evidence = open.evidence(build.id).await;
@@ -157,12 +160,7 @@ async fn a_check_that_fails_without_the_work_too_says_so_and_one_that_the_work_b
             .with_files(&[("ropewalk.toml", &gate)])
             .with(|options| options.tries.tries = 1);
         let open = house.open().await;
-        let spec = open
-            .approve(json!([{
-                "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
-                "validation": { "command": "test -s new.txt", "expected": "exit 0" },
-            }]))
-            .await;
+        let spec = open.approve(new_file()).await;
         let failed = |_: &Build, tasks: &[Task]| task(tasks, "T-1").state == TaskState::Failed;
         let (build, _) = open.until(spec, failed).await;
         let evidence = open.evidence(build.id).await;

@@ -1,6 +1,6 @@
 //! What people, PM and earlier builds say about a task.
 
-use ropewalk_schemas::{QuestionId, illegal};
+use ropewalk_schemas::{CommitId, QuestionId, illegal};
 
 use super::{Arm, On, State, Transition};
 use crate::machine::Effect;
@@ -27,15 +27,7 @@ impl Transition {
                 self.go(State::Complete { commit, at }, None);
                 self.task.attempts = attempts;
             }
-            (State::Pending, Input::TakeUp { work, guidance }) => {
-                for words in guidance.iter().filter(|words| *words != BEGUN) {
-                    self.advise(words);
-                }
-                if work.is_some() {
-                    self.task.resume_from = work;
-                    self.advise(BEGUN);
-                }
-            }
+            (State::Pending, Input::TakeUp { work, guidance }) => self.take_up(work, guidance),
             (
                 State::Waiting {
                     on: On::Person { .. },
@@ -91,6 +83,20 @@ impl Transition {
             (_, input) => return self.refuse(&input),
         }
         Ok(())
+    }
+
+    /// Goes on from what was made of it before, and hears what was said of it.
+    fn take_up(&mut self, work: Option<CommitId>, guidance: Vec<String>) {
+        for words in guidance {
+            self.advise(&words);
+        }
+        if work.is_some() {
+            self.task.resume_from = work;
+            // It may have been amended before.
+            if !self.task.guidance.iter().any(|words| words == BEGUN) {
+                self.advise(BEGUN);
+            }
+        }
     }
 
     /// Writes down which question stands where none does yet.
