@@ -22,9 +22,14 @@
     let source;
     const tell = (message) => { channel.postMessage(message); hear(message); };
     const open = () => {
-      source = new EventSource(`/api/events?cursor=${last}`);
+      let before = last;
+      source = new EventSource(`/api/events?cursor=${before}`);
       source.onopen = () => tell({ kind: KIND.on });
-      source.onmessage = (message) => tell(told(JSON.parse(message.data)));
+      source.onmessage = (message) => {
+        const event = told(JSON.parse(message.data), before);
+        before = event.sequence;
+        tell(event);
+      };
       source.addEventListener("live", (message) => tell({ kind: KIND.live, event: JSON.parse(message.data) }));
       source.addEventListener("reload", () => { source.close(); tell({ kind: KIND.behind }); open(); });
       source.onerror = () => {
@@ -50,12 +55,14 @@
     addEventListener("pagehide", () => { source.close(); hide(); release(); }, { once: true });
   }
 
-  const told = (event) => ({ kind: KIND.event, sequence: event.sequence, type: event.type, subject: event.subject });
+  /** Each event names the position before it, so that whoever missed that one finds out. */
+  const told = ({ sequence, type, subject }, before) => ({ kind: KIND.event, before, sequence, type, subject });
 
   function hear(message) {
     if (message.kind === KIND.event) {
       // What came already is not told again.
       if (message.sequence <= last) return;
+      if (message.before > last) { catchUp(); return; }
       last = message.sequence;
       document.dispatchEvent(new CustomEvent("ropewalk:event", { detail: message }));
       refreshSoon();
@@ -74,7 +81,7 @@
 
   let standing = KIND.on;
   function status(kind) {
-    if (standing !== KIND.on && kind === KIND.on) refreshSoon();
+    if (standing !== KIND.on && kind === KIND.on) { refreshSoon(); catchUp(); }
     if (kind === KIND.on) catchWords();
     standing = kind;
     say();
@@ -88,15 +95,22 @@
     if (place) place.textContent = [SAID[standing], held].filter(Boolean).join(". ");
   }
 
-  // What the other tab told after this page was made and before it listened is asked for; what it tells meanwhile waits.
-  let waiting = [];
+  // What the other tab told before this page listened, or while it could not be reached, is asked for. Where that fails, the
+  // next event shows it.
+  let isCatching = false, isMissed = false;
   async function catchUp() {
-    const answer = await fetch(`/api/events?cursor=${last}&limit=500`).catch(() => null);
-    const page = answer?.ok ? await answer.json() : { items: [] };
-    for (const event of page.items) hear(told(event));
-    const heard = waiting;
-    waiting = null;
-    heard.forEach(hear);
+    isMissed = true;
+    if (isCatching) return;
+    isCatching = true;
+    while (isMissed) {
+      isMissed = false;
+      const asked = fetch(`/api/events?cursor=${last}&limit=500`);
+      const page = await asked.then((answer) => answer.ok ? answer.json() : null).catch(() => null);
+      if (!page) break;
+      for (const event of page.items) hear(told(event, last));
+      if (page.next) isMissed = true;
+    }
+    isCatching = false;
     catchWords();
   }
 
@@ -380,7 +394,7 @@
 
   dress();
   offerNotices();
-  channel.onmessage = (message) => { if (waiting) waiting.push(message.data); else hear(message.data); };
+  channel.onmessage = (message) => hear(message.data);
   channel.postMessage({ kind: KIND.here });
   catchUp();
   document.addEventListener("visibilitychange", () => { if (!document.hidden && isStale) refreshSoon(); });
