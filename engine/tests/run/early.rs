@@ -12,11 +12,13 @@ use ropewalk_llm::{
 };
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Query;
+use ropewalk_world::provider::WireFormat;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{House, job, workbench};
+use crate::transport;
 
 /// Notes which tools have begun and ended.
 struct Watcher {
@@ -129,7 +131,8 @@ async fn run(
         ended: watcher.ended.clone(),
         breaks: AtomicBool::new(breaks),
     });
-    let engine = house.engine_on(model);
+    // Here alone a call is told to be whole before anything else comes.
+    let engine = house.engine_on(transport::to(model, WireFormat::Messages)?);
     let cancel = CancellationToken::new();
     let running = engine.run(&job, &cancel, &watcher);
     let ran = tokio::time::timeout(Duration::from_secs(20), running).await?;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ropewalk_config::settings::{Permission, PermissionMode, PolicySettings};
-use ropewalk_engine::{CurrentValue, Policy, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox};
+use ropewalk_engine::{
+    AgentMode, CurrentValue, Policy, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, tools_of,
+};
 use serde_json::{Value, json};
 
-use crate::support::{House, job};
+use crate::support::{House, job, workbench};
 
 /// Says that it ran a command.
 struct Shell;
@@ -106,5 +108,85 @@ async fn rules_that_change_while_a_tool_runs_hold_from_the_next_turn_on() -> any
         offered,
         [vec!["shell", "tighten"], vec!["tighten"], vec!["tighten"]]
     );
+    Ok(())
+}
+
+/// Rules for commands, each as action and pattern.
+fn of_commands(rules: &[[&str; 2]]) -> Value {
+    let rules = rules.iter().map(
+        |[action, pattern]| json!({ "permission": "bash", "pattern": pattern, "action": action }),
+    );
+    rules.collect()
+}
+
+#[tokio::test]
+async fn a_command_runs_as_far_as_rules_and_mode_allow_and_its_model_is_told() -> anyhow::Result<()>
+{
+    let full = PermissionMode::FullAuto;
+    let there_is_none = "there is no tool `bash`";
+    // By mode, user and project: what they say, and what a model is told that touches a file.
+    let table = [
+        (full, of_commands(&[]), of_commands(&[]), "[exit code 0]"),
+        (
+            full,
+            of_commands(&[["deny", "touch *"], ["allow", "touch *"]]),
+            of_commands(&[]),
+            "[exit code 0]",
+        ),
+        (
+            full,
+            of_commands(&[["allow", "*"], ["deny", "touch *"]]),
+            of_commands(&[["allow", "touch *"]]),
+            "forbids `touch made`",
+        ),
+        (
+            full,
+            of_commands(&[["ask", "touch *"]]),
+            of_commands(&[]),
+            "leaves `touch made` to a person",
+        ),
+        (
+            full,
+            of_commands(&[["deny", "**"]]),
+            of_commands(&[]),
+            there_is_none,
+        ),
+        (
+            PermissionMode::Edit,
+            of_commands(&[]),
+            of_commands(&[]),
+            "to a person",
+        ),
+        (
+            PermissionMode::Plan,
+            of_commands(&[]),
+            of_commands(&[]),
+            there_is_none,
+        ),
+    ];
+    for (mode, user, project, told) in table {
+        let house = House::new(
+            "- { turn: 1, reply: { tools: [{ name: bash, input: { command: \"true && touch made\" } }] } }\n\
+             - { turn: 2, reply: { text: Done. } }\n",
+        )
+        .await?;
+        let mut settings = PolicySettings {
+            mode,
+            ..PolicySettings::default()
+        };
+        settings.rules.user = serde_json::from_value(user)?;
+        settings.rules.project = serde_json::from_value(project)?;
+        let tools = tools_of(AgentMode::Implement, &workbench(&house)?)?;
+        let tools = tools.guarded_by(Policy::new(settings));
+        house.run(&job(tools)).await?;
+        let results = house.last_results();
+        assert!(results[0].0.contains(told), "{told}: {results:?}");
+        let ran = told == "[exit code 0]";
+        assert_eq!(results[0].1, !ran, "{results:?}");
+        assert_eq!(house.directory.path().join("slot/made").exists(), ran);
+        let requests = house.requests();
+        let is_shown = requests[0].tools.iter().any(|tool| tool.name == "bash");
+        assert_eq!(is_shown, told != there_is_none, "{told}");
+    }
     Ok(())
 }

@@ -1,4 +1,6 @@
 //! The setup of these tests: a script that is recorded, a store in a temporary directory, tools that are watched.
+//!
+//! How the script is asked is the `transport` of the target.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +20,23 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::RepoPath;
 use ropewalk_store::{Location, Store};
 use ropewalk_workspace::{CommandRunner, Environment};
+use ropewalk_world::provider::WireFormat;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Plays a script and remembers every request.
+use crate::transport;
+
+/// Asks a model that plays a script, and remembers every request.
 pub(crate) struct RecordingModel {
-    script: ScriptedModel,
+    model: Arc<dyn Model>,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
 #[async_trait]
 impl Model for RecordingModel {
     fn name(&self) -> &str {
-        self.script.name()
+        self.model.name()
     }
 
     async fn stream(
@@ -43,7 +48,7 @@ impl Model for RecordingModel {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(request.clone());
-        self.script.stream(request, cancel).await
+        self.model.stream(request, cancel).await
     }
 }
 
@@ -141,8 +146,9 @@ pub(crate) fn entry(model: Arc<dyn Model>, name: &str) -> ModelEntry {
 }
 
 fn recorded(script: &str, clock: &Clock) -> anyhow::Result<Arc<RecordingModel>> {
+    let model = ScriptedModel::new(Script::parse(script)?, clock.clone());
     Ok(Arc::new(RecordingModel {
-        script: ScriptedModel::new(Script::parse(script)?, clock.clone()),
+        model: transport::to(Arc::new(model), WireFormat::of(script))?,
         requests: Mutex::new(Vec::new()),
     }))
 }

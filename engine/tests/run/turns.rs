@@ -49,10 +49,18 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
 
     impl Observer for Watcher {
         fn see(&self, event: JobEvent) {
+            let mut seen = self.0.lock().unwrap();
             let line = match event {
                 JobEvent::TurnStarted { turn, .. } => format!("turn {turn}"),
                 JobEvent::MessageStarted { item } => format!("begins {item}"),
-                JobEvent::MessageUpdated { text, item } => format!("{item} says {text}"),
+                JobEvent::MessageUpdated { text, item } => {
+                    let says = format!("{item} says ");
+                    // A sentence may come in pieces.
+                    match seen.last_mut().filter(|last| last.starts_with(&says)) {
+                        Some(last) => return last.push_str(&text),
+                        None => says + &text,
+                    }
+                }
                 JobEvent::MessageEnded { item, calls, .. } => format!("{item} calls {calls:?}"),
                 JobEvent::ToolStarted { name, item, .. } => format!("{item} starts {name}"),
                 JobEvent::ToolEnded { item, metadata, .. } => {
@@ -61,7 +69,7 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
                 JobEvent::TurnEnded { turn, stop, .. } => format!("turn {turn} ended: {stop:?}"),
                 _ => return,
             };
-            self.0.lock().unwrap().push(line);
+            seen.push(line);
         }
     }
 
@@ -265,8 +273,5 @@ async fn a_model_that_fails_fails_the_job_with_its_own_error() -> anyhow::Result
         ended,
         Err(EngineError::Model(ModelError::Truncated))
     ));
-    let silent = House::new("[]").await?;
-    let ended = silent.run(&job(Toolbox::default())).await;
-    assert!(matches!(ended, Err(EngineError::Model(ModelError::Script { key })) if key.turn == 1));
     Ok(())
 }

@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("agents", FLOOR, AGENT),
     ("server", FLOOR, SURFACE),
     ("telegram", FLOOR, SURFACE),
-    (WORLD, FLOOR, &["store", "bus", "orchestrator"]),
+    (WORLD, FLOOR, &["store", "bus", "llm", "orchestrator"]),
 ];
 
 /// What agents stand on.

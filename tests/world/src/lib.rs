@@ -1,10 +1,12 @@
-//! The worlds that tests of the frame and of all that stands on it live in: a store, a bus and what agents share.
+//! The worlds that tests of the frame and of all that stands on it live in: a store, a bus and what agents share, and a
+//! provider of models that is asked over HTTP.
 //!
 //! What it is not: it starts no agent and knows none, so that the frame's own tests can use it as well. What needs
 //! neither store nor bus, such as servers and git repositories, is in `ropewalk-tests`.
 //!
 //! To add what one more test wants otherwise: a method of [`Plan`], with what all others keep as its default.
 
+pub mod provider;
 pub mod questions;
 
 use std::path::Path;
