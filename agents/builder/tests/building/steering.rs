@@ -9,7 +9,6 @@ mod halting;
 mod hearing;
 mod meanwhile;
 mod milestones;
-mod people;
 mod reopening;
 mod second_task;
 mod verdicts;

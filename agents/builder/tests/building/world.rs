@@ -4,4 +4,5 @@ mod approving;
 pub(crate) mod house;
 pub(crate) mod listener;
 pub(crate) mod meeting;
+mod people;
 pub(crate) mod script;

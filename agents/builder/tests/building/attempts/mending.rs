@@ -1,6 +1,5 @@
 //! A failed gate is a turn of the conversation: it goes on in its tree, with what failed as the result of `finish`.
 
-use ropewalk_engine::llm::ModelRequest;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -30,16 +29,6 @@ impl House {
     /// Forgets the last thing that the model was told, which it never answered.
     fn forget_last_request(&self) {
         self.told.lock().unwrap().pop();
-    }
-
-    /// Returns every request about a task, in order.
-    pub(crate) fn requests(&self, task: &str) -> Vec<ModelRequest> {
-        let told = self.told.lock().unwrap();
-        let of_task = |request: &&ModelRequest| {
-            let key = request.script.as_ref();
-            key.is_some_and(|key| key.task == task)
-        };
-        told.iter().filter(of_task).cloned().collect()
     }
 }
 

@@ -26,9 +26,11 @@ use ropewalk_tests::repository;
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use ropewalk_world::provider::WireFormat;
 use ropewalk_world::{Plan, World};
 use serde_json::Value;
 
+use crate::transport;
 use crate::world::listener::{Hold, Listener, Pace};
 pub(crate) use crate::world::script::{finishes, writes, writes_slowly};
 
@@ -177,6 +179,16 @@ impl House {
             .collect()
     }
 
+    /// Returns every request about a task, in order.
+    pub(crate) fn requests(&self, task: &str) -> Vec<ModelRequest> {
+        let told = self.told.lock().unwrap();
+        let of_task = |request: &&ModelRequest| {
+            let key = request.script.as_ref();
+            key.is_some_and(|key| key.task == task)
+        };
+        told.iter().filter(of_task).cloned().collect()
+    }
+
     /// Counts how often the model was asked something, whether it could answer or not.
     pub(crate) fn calls(&self) -> usize {
         self.told.lock().unwrap().len()
@@ -276,8 +288,9 @@ impl House {
             sees_images: true,
         };
         let second = ScriptedModel::new(script.clone(), clock.clone()).named("second".to_owned());
+        let first: Arc<dyn Model> = Arc::new(ScriptedModel::new(script, clock.clone()));
         let first = Listener {
-            model: ScriptedModel::new(script, clock.clone()),
+            model: transport::to(first, WireFormat::of(&self.script)),
             told: Arc::clone(&self.told),
             pace: self.pace.clone(),
         };

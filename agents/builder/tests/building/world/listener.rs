@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ropewalk_engine::llm::{
-    Model, ModelError, ModelRequest, ReplyStream, ScriptKey, ScriptedModel,
-};
+use ropewalk_engine::llm::{Model, ModelError, ModelRequest, ReplyStream, ScriptKey};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -18,9 +16,9 @@ pub(crate) trait Pace: Send + Sync {
     async fn before(&self, key: &ScriptKey) -> Result<(), ModelError>;
 }
 
-/// Plays a script and notes what it was told.
+/// Asks a model that plays a script, and notes what it was told.
 pub(crate) struct Listener {
-    pub(crate) model: ScriptedModel,
+    pub(crate) model: Arc<dyn Model>,
     pub(crate) pace: Option<Arc<dyn Pace>>,
     pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
 }

@@ -1,0 +1,14 @@
+//! The world of `building`.
+
+#[path = "../building/world/approving.rs"]
+mod approving;
+#[path = "../building/world/house.rs"]
+pub(crate) mod house;
+#[path = "../building/world/listener.rs"]
+pub(crate) mod listener;
+#[path = "../building/world/meeting.rs"]
+pub(crate) mod meeting;
+#[path = "../building/world/people.rs"]
+mod people;
+#[path = "../building/world/script.rs"]
+pub(crate) mod script;
