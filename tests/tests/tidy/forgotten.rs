@@ -37,6 +37,16 @@ fn forgotten(target_paths: &[String], files: &BTreeMap<String, String>) -> Resul
         .collect())
 }
 
+/// The files that the target with this root is made of; none where there is no such target.
+pub(crate) fn reached(root: &str, files: &BTreeMap<String, String>) -> Result<BTreeSet<String>> {
+    let mut walk = Walk {
+        files,
+        reached: BTreeSet::new(),
+    };
+    walk.file(root, directory(root))?;
+    Ok(walk.reached)
+}
+
 /// Whether cargo compiles the file by itself.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -76,7 +86,7 @@ impl Walk<'_> {
             if let Some((_, content)) = &module.content {
                 self.items(content, &inner, &inner)?;
             } else if let Some(named) = named_path(module) {
-                let path = format!("{beside}/{named}");
+                let path = resolved(&format!("{beside}/{named}"));
                 self.file(&path, directory(&path))?;
             } else {
                 self.file(&format!("{inner}.rs"), &inner)?;
@@ -102,6 +112,19 @@ fn named_path(module: &syn::ItemMod) -> Option<String> {
             },
             _ => None,
         })
+}
+
+/// The path without the steps back in it.
+fn resolved(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
 }
 
 fn directory(path: &str) -> &str {
@@ -145,6 +168,8 @@ mod tests {
                 "src/lib.rs",
                 "mod turn; mod inline { mod deep; } #[path = \"odd.rs\"] mod even;",
             ),
+            ("tests/twice/main.rs", "#[path = \"../once/of.rs\"] mod of;"),
+            ("tests/once/of.rs", ""),
             ("src/turn.rs", "mod step;"),
             ("src/turn/step.rs", ""),
             ("src/inline/deep.rs", ""),

@@ -13,6 +13,7 @@ mod forgotten;
 mod house;
 mod manifest;
 mod nouns;
+mod over_http;
 mod owners;
 mod rings;
 mod scenarios;
@@ -146,13 +147,20 @@ fn every_scenario_line_names_tests_that_exist() -> Result<()> {
 fn every_capability_and_expectation_names_its_tests_or_what_it_waits_for() -> Result<()> {
     let house = House::load()?;
     let tests = scenarios::tests(&house.members)?;
-    let (abilities, wishes) = (&house.capabilities, &house.expectations);
-    let mut violations = capabilities::violations(abilities, capabilities::CAPABILITIES, &tests);
-    violations.extend(capabilities::violations(
-        wishes,
-        capabilities::EXPECTATIONS,
-        &tests,
-    ));
+    let over_http = over_http::tests(&house.members)?;
+    let abilities = capabilities::Page {
+        text: &house.capabilities,
+        rows: capabilities::CAPABILITIES,
+        over_http: Some(&over_http),
+    };
+    let wishes = capabilities::Page {
+        text: &house.expectations,
+        rows: capabilities::EXPECTATIONS,
+        over_http: None,
+    };
+    let mut violations = over_http::violations(&house.members);
+    violations.extend(capabilities::violations(&abilities, &tests));
+    violations.extend(capabilities::violations(&wishes, &tests));
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

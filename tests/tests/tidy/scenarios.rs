@@ -43,13 +43,21 @@ pub(crate) fn missing(page: &str) -> Vec<String> {
 pub(crate) fn tests(members: &[Member]) -> Result<Tests> {
     let mut tests = Tests::new();
     for member in members {
-        let found = tests.entry(member.name().to_owned()).or_default();
-        for (path, text) in &member.files {
-            let file = syn::parse_file(text).with_context(|| format!("cannot parse `{path}`"))?;
-            Search(found).visit_file(&file);
-        }
+        tests.insert(member.name().to_owned(), tests_of(&member.files)?);
     }
     Ok(tests)
+}
+
+/// Lists the tests of `files`, each a path with its text.
+pub(crate) fn tests_of<'a>(
+    files: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for (path, text) in files {
+        let file = syn::parse_file(text).with_context(|| format!("cannot parse `{path}`"))?;
+        Search(&mut found).visit_file(&file);
+    }
+    Ok(found)
 }
 
 /// The rows of the page that name no test, or one that is not there.
