@@ -313,6 +313,8 @@ impl Passage {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -426,9 +428,70 @@ mod tests {
         of_messages().into_iter().chain(of_tools())
     }
 
-    #[test]
-    fn every_step_crosses_the_boundary_unchanged() {
-        for event in every_kind() {
+    /// Anything that JSON can say.
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..4).prop_map(Value::from),
+                btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|map| map.into_iter().collect::<Value>()),
+            ]
+        })
+    }
+
+    /// Lists where something stands in a value, as pointers.
+    fn places(value: &Value) -> Vec<String> {
+        let inner: Vec<(String, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(name, at)| (name.clone(), at)).collect(),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, at)| (index.to_string(), at))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let all = inner.into_iter().flat_map(|(name, at)| {
+            let below = places(at)
+                .into_iter()
+                .map(|place| format!("/{name}{place}"));
+            below.chain([format!("/{name}")]).collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+
+    /// Puts others in the place of whatever stands in a sample, wherever that is still an event.
+    fn varied(sample: JobEvent, others: &[Value]) -> JobEvent {
+        let mut event = sample;
+        for place in places(&json!(event)) {
+            for other in others {
+                let mut changed = json!(event);
+                if let Some(found) = changed.pointer_mut(&place) {
+                    *found = other.clone();
+                    event = serde_json::from_value(changed).unwrap_or(event);
+                }
+            }
+        }
+        event
+    }
+
+    proptest! {
+        #[test]
+        fn any_step_crosses_the_boundary_unchanged(
+            sample in prop::sample::select(every_kind().collect::<Vec<_>>()),
+            (words, number, flag) in (any::<String>(), any::<u32>(), any::<bool>()),
+            value in any_value(),
+        ) {
+            let others = [json!(flag), json!(number), json!(words), value];
+            let event = varied(sample.clone(), &others);
+            prop_assert!(event != sample || sample == JobEvent::Progressed || words == text());
             let passage = Passage {
                 attempt: serde_json::from_value(json!("00000000-0000-7000-8000-000000000001"))
                     .unwrap(),
@@ -437,8 +500,8 @@ mod tests {
                 event,
             };
             let line = serde_json::to_string(&passage).unwrap();
-            assert!(!line.contains('\n'), "{line}");
-            assert_eq!(serde_json::from_str::<Passage>(&line).unwrap(), passage);
+            prop_assert!(!line.contains('\n'), "{}", line);
+            prop_assert_eq!(serde_json::from_str::<Passage>(&line).unwrap(), passage);
         }
     }
 
