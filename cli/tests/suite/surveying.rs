@@ -15,7 +15,7 @@ fn module(code: &str) -> World {
     world.git(&["commit", "--quiet", "--message=pets"]);
     world.write_untrusted(
         "../programs/go",
-        "#!/bin/sh\n[ \"$1\" = test ] && grep -q good pets.go || { echo '--- FAIL: TestPets'; exit 1; }\necho '--- PASS: TestPets'\n",
+        "#!/bin/sh\ngrep -q bare pets.go && { echo '?   \tpets\t[no test files]'; exit; }\n[ \"$1\" = test ] && grep -q good pets.go || { echo '--- FAIL: TestPets'; exit 1; }\necho '--- PASS: TestPets'\n",
     );
     let go = world.root().join("programs/go");
     std::fs::set_permissions(go, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -64,6 +64,15 @@ fn tests_that_fail_would_refuse_every_change_and_are_no_gate() {
     );
     assert!(text.contains("# command = \"go test ./...\""), "{text}");
     assert!(!gate(&world).contains("go test"), "{}", gate(&world));
+}
+
+#[test]
+fn where_no_test_runs_the_owner_hears_of_it() {
+    let world = module("// bare\n");
+    let made = init(&world, &["init"]);
+    let told = made["checks"][0]["told"].as_str().unwrap();
+    assert!(told.starts_with("passed, but there was no test"), "{told}");
+    assert!(gate(&world).contains("go test ./..."), "{}", gate(&world));
 }
 
 #[test]
