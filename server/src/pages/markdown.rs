@@ -69,7 +69,9 @@ pub(super) fn html(text: &str) -> String {
         .replace("</h1>", "</h3>")
         .replace("<h2>", "<h3>")
         .replace("</h2>", "</h3>");
-    CLEAN.clean(&deeper).to_string()
+    // A long one scrolls, and has to by keys as well.
+    let clean = CLEAN.clean(&deeper).to_string();
+    clean.replace("<pre>", "<pre tabindex=\"0\">")
 }
 
 #[cfg(test)]
@@ -108,7 +110,7 @@ mod tests {
             "<h3>Walks</h3>",
             "<strong>one</strong>",
             "<code>two</code>",
-            "<pre><code>let x = 1;",
+            "<pre tabindex=\"0\"><code>let x = 1;",
             "href=\"https://example.org\"",
             "rel=\"noopener noreferrer nofollow\"",
         ] {

@@ -1,5 +1,6 @@
 //! What a browser is shown and sends: pages that need no script, forms that prove themselves, refusals in words.
 
+mod first;
 mod learned;
 mod specification;
 mod steering;
@@ -229,20 +230,6 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
         "{}",
         page.text
     );
-    house.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_drawn_by() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
-    house.specified().await;
-    let mut size = browser.read("/").await.text.len();
-    for name in FILES {
-        let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
-        size += file.text.len();
-    }
-    assert!(size <= 100 * 1024, "{size} bytes");
     house.stop().await;
 }
 

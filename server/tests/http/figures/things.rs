@@ -61,7 +61,8 @@ async fn fill(house: &House) -> (String, BuildId) {
     let seen = json!({
         "build": build, "task": "T-001", "attempt": attempt, "commit": "6".repeat(40), "tree": "7".repeat(40),
         "verdict": "failed", "at": now, "checks": [{
-            "name": "validation", "command": "true", "exit_code": 101, "duration_ms": 65_000, "output": "",
+            "name": "validation", "command": "true", "exit_code": 101, "duration_ms": 65_000,
+            "output": "walk 7 <b>fails</b>",
             "tests": { "passed": 17, "failed": 2, "ignored": 5 },
         }],
     });
@@ -171,6 +172,8 @@ fn of_task(task: &Task, attempts: &[Attempt], evidence: &[Evidence]) -> Vec<Stri
             tests.failed,
             tests.ignored
         ));
+        let output = run.output.replace('<', "&#60;").replace('>', "&#62;");
+        told.push(format!("$ {}\n{output}</pre>", run.command));
     }
     told
 }
