@@ -205,6 +205,15 @@ impl QuestionKind {
             Self::Preference => "preference",
         }
     }
+
+    /// Returns the word that people read.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Educational => "to know",
+            Self::Celebratory => "milestone",
+            _ => self.as_str(),
+        }
+    }
 }
 
 impl Serialize for Question {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_config::questions::choice::{BranchMoved, LandingRefused};
+use ropewalk_config::questions::choice::{BranchMoved, BuildFinished, LandingRefused};
 use ropewalk_config::{QuestionDraft, Trigger, fenced};
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
@@ -303,14 +303,14 @@ pub(crate) async fn branch_refused(
     put(shared, context, changes, build, about, draft).await
 }
 
-/// Asks what shall become of the branch of a build that has ended.
+/// Asks what shall become of the branch of a build that has ended; where `doubts`, something speaks against landing it.
 pub(crate) async fn build_finished(
     shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     counts: &TaskCounts,
-    requirements: String,
+    (requirements, doubts): (String, bool),
 ) -> Result<Option<QuestionId>, BuilderError> {
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
@@ -321,7 +321,15 @@ pub(crate) async fn build_finished(
         ("skipped", counts.skipped.to_string()),
         ("branch", build.branch.clone()),
     ]);
-    let draft = shared.questions.render(Trigger::BuildFinished, &values)?;
+    let mut draft = shared.questions.render(Trigger::BuildFinished, &values)?;
+    let best = if doubts {
+        BuildFinished::Leave
+    } else {
+        BuildFinished::Merge
+    };
+    for choice in &mut draft.choices {
+        choice.recommended = BuildFinished::of(Some(&choice.id)) == Some(best);
+    }
     let about = About::Build { build: build.id };
     put(shared, context, changes, build, about, draft).await
 }

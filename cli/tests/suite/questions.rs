@@ -170,6 +170,20 @@ fn an_answer_is_taken_once_and_names_who_was_first() {
 }
 
 #[test]
+fn what_people_read_of_a_kind_is_a_plain_word() {
+    let world = World::scripted();
+    let questions = asked(&world);
+    let shown = world.run(&format!("question show {}", questions[5].id));
+    let listed = world.run("question list");
+    for said in [&shown, &listed] {
+        assert!(
+            said.contains("milestone") && !said.contains("celebratory"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_beginning_that_fits_several_ids_is_refused() {
     let world = World::scripted();
     asked(&world);

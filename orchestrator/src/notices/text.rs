@@ -159,7 +159,7 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
     let (title, recommendation) = match completed.status {
         BuildState::Succeeded => (
             format!("The build of `{idea}` succeeded"),
-            "look at its branch, then land it".to_owned(),
+            "look at its branch, then answer what is asked about it".to_owned(),
         ),
         status => (
             format!("The build of `{idea}` is {status}"),

@@ -106,7 +106,8 @@ fn is(run: &CheckRun, kind: CheckKind) -> bool {
     run.kind == Some(kind)
 }
 
-fn held(run: &CheckRun) -> bool {
+/// Returns whether a check passed, with all of its tests.
+pub fn held(run: &CheckRun) -> bool {
     run.exit_code == Some(0) && run.tests.as_ref().is_none_or(|tests| tests.failed == 0)
 }
 

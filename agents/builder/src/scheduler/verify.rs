@@ -16,6 +16,7 @@ use crate::SharedState;
 use crate::ask;
 use crate::context::{Plan, of_build, retry_on_conflict};
 use crate::decide::counts::{count, named, unplanned, unverified};
+use crate::decide::validation::held;
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
@@ -80,6 +81,7 @@ async fn conclude(
                 .chain(unverified(&fulfilments))
                 .chain(unplanned(&fulfilments, &tasks))
                 .collect();
+            let doubts = !told.is_empty() || !evidence.checks.iter().all(held);
             let input = Input::Pass {
                 told: (!told.is_empty()).then(|| told.join("; ")),
             };
@@ -91,7 +93,7 @@ async fn conclude(
                 &mut changes,
                 &build,
                 &counts,
-                Fulfilment::summed_up(&fulfilments),
+                (Fulfilment::summed_up(&fulfilments), doubts),
             )
             .await?;
             verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;

@@ -33,7 +33,7 @@ impl List {
             |question| {
                 [
                     question.id.to_string(),
-                    question.kind.as_str().to_owned(),
+                    question.kind.in_words().to_owned(),
                     question
                         .idea
                         .as_ref()

@@ -64,7 +64,7 @@ pub(crate) fn human(question: &Question) -> String {
     writeln!(
         text,
         "\n{} {} asked by {} at {}",
-        question.kind.as_str(),
+        question.kind.in_words(),
         question.id,
         question.agent,
         time(question.asked_at)

@@ -34,6 +34,7 @@ pub(super) fn begin(host: &Host, output: &Output) {
                             Some(Payload::BuildPaused(paused)) => {
                                 Some(pause(&paused, &store).await)
                             }
+                            Some(Payload::BuildCompleted(ended)) => Some(end(&ended, &store).await),
                             other => other.as_ref().and_then(notice),
                         };
                         drop(told.map(|told| output.note(&told)));
@@ -57,7 +58,6 @@ fn notice(payload: &Payload) -> Option<String> {
                 made.revision
             )
         }
-        Payload::BuildCompleted(ended) => end(ended),
         _ => return None,
     })
 }
@@ -105,7 +105,9 @@ async fn questions_before(build: BuildId, store: &Store) -> Option<String> {
     answer_command(&awaited(store, &row).await.ok()?)
 }
 
-fn end(ended: &BuildCompleted) -> String {
+/// Says how a build ended. One that succeeded asks what shall become of its branch: that is told as any question is, and is
+/// the one thing to do next.
+async fn end(ended: &BuildCompleted, store: &Store) -> String {
     let (idea, id) = (&ended.idea_slug, last_digits(ended.build_id));
     let TaskCounts {
         total, complete, ..
@@ -113,13 +115,15 @@ fn end(ended: &BuildCompleted) -> String {
     let why = ended.reason.as_deref().map_or_else(String::new, |reason| {
         format!(": {}", clip::line(reason, LETTERS))
     });
-    let next = if ended.status == BuildState::Succeeded {
-        format!("`ropewalk build land {id}`")
+    let next = if ended.status != BuildState::Succeeded {
+        format!(": `ropewalk build show {id}`")
+    } else if questions_before(ended.build_id, store).await.is_some() {
+        String::new()
     } else {
-        format!("`ropewalk build show {id}`")
+        format!(": `ropewalk build land {id}`")
     };
     format!(
-        "build of `{idea}` {}, {complete} of {} complete{why}: {next}",
+        "build of `{idea}` {}, {complete} of {} complete{why}{next}",
         ended.status,
         counted(total, "task")
     )

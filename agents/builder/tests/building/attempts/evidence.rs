@@ -199,6 +199,11 @@ async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up
         assert_eq!(completed, [json!(told)], "{validation}");
         let [question] = open.questions("build_finished").await.try_into().unwrap();
         assert!(question.text.contains(asked), "{}", question.text);
+        // What nobody saw with evidence is looked at first.
+        let best = if told.is_some() { "leave" } else { "merge" };
+        let recommended = question.choices.iter().filter(|choice| choice.recommended);
+        let recommended: Vec<&str> = recommended.map(|choice| choice.id.as_str()).collect();
+        assert_eq!(recommended, [best], "{validation}");
         open.close().await;
     }
 }
