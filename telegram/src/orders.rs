@@ -56,7 +56,7 @@ pub(crate) async fn carry_out(
             let rows = idea::list(store, &IdeaFilter::default()).await?;
             let lines = rows.iter().rev().take(LINES);
             let lines: Vec<String> = lines
-                .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.state))
+                .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.standing.as_str()))
                 .collect();
             Ok(none(&lines.join("\n"), "No idea yet; write what you want."))
         }

@@ -88,7 +88,28 @@ fn who_waits_for_a_specification_is_told_that_its_idea_was_abandoned() {
 fn a_landed_idea_says_so_and_cannot_be_abandoned() {
     let world = World::scripted();
     let build = built(&world);
+    let stands = |expected: &str| {
+        for told in ["idea list", "idea show walks"] {
+            let said = world.run(told);
+            assert!(said.contains(expected), "{said}");
+            assert!(!said.contains(" captured "), "{said}");
+        }
+        assert_eq!(world.json("idea list")[0]["standing"], expected);
+        assert_eq!(world.json("idea show walks")["standing"], expected);
+    };
+    stands("succeeded");
+    let said = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("walks")).collect();
+    let ended = told.iter().find(|line| line.contains("succeeded, 1 of 1"));
+    let asked = told.iter().filter(|line| line.contains("question answer"));
+    // One thing to do next, and that is to answer.
+    assert!(
+        ended.is_some_and(|line| !line.contains("ropewalk")),
+        "{said}"
+    );
+    assert_eq!(asked.count(), 1, "{said}");
     world.run(&format!("build land {build}"));
+    stands("landed");
     assert_eq!(world.json("idea list")[0]["state"], "landed");
     assert_eq!(world.json("idea show walks")["state"], "landed");
     let said = world.refused("idea abandon walks", 1);

@@ -4,6 +4,7 @@ pub mod abandonment;
 pub mod answer;
 pub mod board;
 pub mod relations;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use crate::ideas::standing;
 use crate::views::dead_letter::{self, DeadLetterRow};
 use abandonment::AbandonmentView;
 use relations::IdeaRelation;
+pub use standing::Whereabouts;
 
 /// An idea in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,8 +37,10 @@ pub struct IdeaRow {
     pub title: String,
     /// Whose it is.
     pub user: String,
-    /// How far it has come.
+    /// How far its conversation has come, or that it is landed or given up.
     pub state: IdeaState,
+    /// Where it stands with what was written and built of it.
+    pub standing: Whereabouts,
     /// Where its conversation stands.
     pub phase: Option<Phase>,
     /// How sure the conversation is.
@@ -55,6 +59,8 @@ pub struct IdeaView {
     /// The idea.
     #[serde(flatten)]
     pub idea: Idea,
+    /// Where it stands with what was written and built of it.
+    pub standing: Whereabouts,
     /// Where its documents lie.
     pub folder: PathBuf,
     /// The state of its conversation.
@@ -105,18 +111,35 @@ pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, Re
         ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
     }
     let builds = build::of_ideas(store, &ideas).await?;
+    let written = newest_written(store, &ideas).await?;
     let open = blocking_questions(store).await?;
-    let mut rows = rows(store, ideas, &builds, &open).await?;
+    let mut rows = rows(store, ideas, (&builds, &written), &open).await?;
     // How far it has come is told by its builds too, so that no column holds it.
     rows.retain(|row| filter.state.is_none_or(|state| row.state == state));
     Ok(rows)
 }
 
-/// Adds to each of `ideas`, of which were `builds`, where its conversation stands; some of `open` hold it up.
+/// Returns the newest specification of each of `ideas` that has one.
+async fn newest_written(
+    store: &Store,
+    ideas: &[Idea],
+) -> Result<BTreeMap<Slug, Specification>, ReadError> {
+    let mut newest = BTreeMap::new();
+    for part in ideas.chunks(AT_ONCE) {
+        let slugs = part.iter().map(|idea| &idea.slug);
+        let of_part = Query::new().one_of("idea", slugs).order_by("created_at");
+        let written = records(store.list::<Specification>(of_part).await?).into_iter();
+        newest.extend(written.map(|spec| (spec.idea.clone(), spec)));
+    }
+    Ok(newest)
+}
+
+/// Adds to each of `ideas`, of which were `builds` and the newest specifications are `written`, where it and its
+/// conversation stand; some of `open` hold it up.
 pub(super) async fn rows(
     store: &Store,
     ideas: Vec<Idea>,
-    builds: &BTreeMap<Slug, Vec<Build>>,
+    (builds, written): (&BTreeMap<Slug, Vec<Build>>, &BTreeMap<Slug, Specification>),
     open: &[Question],
 ) -> Result<Vec<IdeaRow>, ReadError> {
     let sessions = conversations(store, &ideas).await?;
@@ -124,7 +147,9 @@ pub(super) async fn rows(
         let waits = waits_for(&idea.slug, open).next().is_some();
         let session = sessions.get(&idea.session);
         let built = builds.get(&idea.slug).map_or(&[][..], Vec::as_slice);
-        row(standing(idea, built), session, waits)
+        let idea = standing(idea, built);
+        let stands = Whereabouts::of(idea.state, built.last(), written.get(&idea.slug));
+        row(idea, stands, session, waits)
     });
     Ok(rows.collect())
 }
@@ -164,26 +189,35 @@ pub async fn show(
     let session = store.get::<Session>(&idea.session.to_string()).await?;
     let open = blocking_questions(store).await?;
     let waits_for = waits_for(&idea.slug, &open).map(|question| question.id);
+    let waits_for = waits_for.collect();
     let builds = records(store.list::<Build>(of_idea()).await?);
     let abandoned = match idea.state {
         IdeaState::Abandoned => abandonment::of(store, &idea.slug).await?,
         _ => None,
     };
+    let specifications = records(store.list::<Specification>(of_idea()).await?);
+    let idea = standing(idea, &builds);
     Ok(Some(IdeaView {
         abandoned,
+        standing: Whereabouts::of(idea.state, builds.last(), specifications.last()),
         unhandled: dead_letter::about(store, Subject::idea(&idea.slug)).await?,
         folder: folder(&idea),
         conversation: session.map(|session| session.record),
         messages: said(store, of_session).await?,
-        specifications: records(store.list(of_idea()).await?),
-        waits_for: waits_for.collect(),
+        specifications,
+        waits_for,
         relations: relations::of(store, &builds).await?,
-        idea: standing(idea, &builds),
+        idea,
         builds,
     }))
 }
 
-fn row(idea: Idea, session: Option<&Session>, waits_for_answer: bool) -> IdeaRow {
+fn row(
+    idea: Idea,
+    standing: Whereabouts,
+    session: Option<&Session>,
+    waits_for_answer: bool,
+) -> IdeaRow {
     let signals = session.map(|session| &session.signals);
     IdeaRow {
         phase: session.map(|session| session.phase),
@@ -194,6 +228,7 @@ fn row(idea: Idea, session: Option<&Session>, waits_for_answer: bool) -> IdeaRow
         title: idea.title,
         user: idea.user.to_string(),
         state: idea.state,
+        standing,
         created_at: idea.created_at,
     }
 }

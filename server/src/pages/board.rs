@@ -8,8 +8,8 @@ use axum::response::Response;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::questions;
 use ropewalk_desk::views::build::BuildRow;
-use ropewalk_desk::views::idea::IdeaRow;
 use ropewalk_desk::views::idea::board::{self, BoardCard};
+use ropewalk_desk::views::idea::{IdeaRow, Whereabouts};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::{IdeaState, Phase};
@@ -47,7 +47,7 @@ struct Card {
     row: IdeaRow,
     stage: Stage,
     /// Its state in one word.
-    state: String,
+    state: &'static str,
     /// What it waits for, or what happens.
     waits: String,
     /// Where to act on that.
@@ -144,28 +144,23 @@ fn card(card: BoardCard, person: &Person) -> Card {
     } = card;
     let (spec, built) = (specification.as_ref(), build.as_ref());
     let idea = format!("/ideas/{}", row.slug);
-    let (stage, word, waits, href) = match (row.state, built, spec) {
-        (IdeaState::Abandoned, _, _) => (Stage::Abandoned, "abandoned", String::new(), idea),
-        (IdeaState::Landed, Some(built), _) => {
-            let href = format!("/builds/{}", built.build.id);
-            (Stage::Landed, "landed", String::new(), href)
+    let (stage, waits, href) = match (row.standing, built, spec) {
+        (Whereabouts::Abandoned, _, _) => (Stage::Abandoned, String::new(), idea),
+        (Whereabouts::Landed, built, _) => {
+            let href = built.map(|built| format!("/builds/{}", built.build.id));
+            (Stage::Landed, String::new(), href.unwrap_or(idea))
         }
-        (IdeaState::Landed, None, _) => (Stage::Landed, "landed", String::new(), idea),
-        (_, built, Some(spec)) if built.is_none_or(|built| is_behind(built, spec)) => {
-            specified(spec, &idea)
-        }
-        (_, Some(built), spec) => building(built, spec),
-        (IdeaState::Captured, None, _) => {
-            let waits = "its brief is written; ask for its specification".to_owned();
-            (Stage::Talk, "captured", waits, idea)
-        }
-        (state, None, _) => {
+        (Whereabouts::Built(_), Some(built), spec) => building(built, spec),
+        (Whereabouts::Specified(_), _, Some(spec)) => specified(spec, &idea),
+        (standing, _, _) => {
+            let is_captured = standing == Whereabouts::Discussed(IdeaState::Captured);
             let waits = match row.phase {
+                _ if is_captured => "its brief is written; ask for its specification",
                 Some(Phase::Complete) => "its brief is written; ask for its specification",
                 Some(_) => "goes on when you say more, or that this is all",
                 None => "has not begun",
             };
-            (Stage::Talk, state.as_str(), waits.to_owned(), idea)
+            (Stage::Talk, waits.to_owned(), idea)
         }
     };
     let is_offered = spec.is_some_and(|spec| spec.state == SpecState::Generated);
@@ -189,7 +184,7 @@ fn card(card: BoardCard, person: &Person) -> Card {
         tasks: built
             .filter(|_| stage == Stage::Build)
             .map(|built| (built.tasks_complete, built.tasks_total)),
-        state: word.to_owned(),
+        state: row.standing.as_str(),
         row,
         stage,
         waits,
@@ -198,7 +193,7 @@ fn card(card: BoardCard, person: &Person) -> Card {
     }
 }
 
-type BoardStatus = (Stage, &'static str, String, String);
+type BoardStatus = (Stage, String, String);
 
 fn specified(spec: &Specification, idea: &str) -> BoardStatus {
     let href = format!("/specifications/{}", spec.id);
@@ -206,30 +201,14 @@ fn specified(spec: &Specification, idea: &str) -> BoardStatus {
         SpecState::Draft => "its specification is being written",
         SpecState::Generated => "waits for an approval",
         SpecState::Approved => {
-            return (
-                Stage::Build,
-                "approved",
-                "its build begins".to_owned(),
-                href,
-            );
+            return (Stage::Build, "its build begins".to_owned(), href);
         }
         SpecState::Rejected => {
             let waits = "its specification was rejected; ask for another".to_owned();
-            return (Stage::Talk, "rejected", waits, idea.to_owned());
+            return (Stage::Talk, waits, idea.to_owned());
         }
     };
-    (
-        Stage::Specification,
-        spec.state.as_str(),
-        waits.to_owned(),
-        href,
-    )
-}
-
-/// Says whether a build stands behind the wish for more: not while it goes on or waits to land.
-fn is_behind(row: &BuildRow, spec: &Specification) -> bool {
-    let is_wish = matches!(spec.state, SpecState::Draft | SpecState::Generated);
-    is_wish && matches!(row.build.state, BuildState::Failed | BuildState::Stopped)
+    (Stage::Specification, waits.to_owned(), href)
 }
 
 fn building(row: &BuildRow, spec: Option<&Specification>) -> BoardStatus {
@@ -252,5 +231,5 @@ fn building(row: &BuildRow, spec: Option<&Specification>) -> BoardStatus {
     });
     let href = format!("/builds/{}", build.id);
     let waits = waits + further.unwrap_or_default();
-    (Stage::Build, build.state.as_str(), waits, href)
+    (Stage::Build, waits, href)
 }

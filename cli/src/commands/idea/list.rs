@@ -13,7 +13,7 @@ use crate::output::time;
 /// Which ones.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Only those that have come so far, for example `captured`.
+    /// Only those that talk or landing have brought so far, for example `captured`: built or not.
     #[arg(long)]
     state: Option<IdeaState>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ impl List {
                 [
                     row.slug.to_string(),
                     clip::line(&row.title, 50),
-                    row.state.to_string(),
+                    row.standing.as_str().to_owned(),
                     format!("{phase}{waits}"),
                     format!("{:.2}", row.confidence),
                     time(row.created_at),

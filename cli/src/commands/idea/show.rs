@@ -36,7 +36,7 @@ impl Show {
 fn human(shown: &IdeaView) -> String {
     let mut text = format!("{} ({})\n", shown.idea.title, shown.idea.slug);
     // Writing to a String cannot fail.
-    writeln!(text, "state       {}", shown.idea.state).ok();
+    writeln!(text, "state       {}", shown.standing.as_str()).ok();
     if let Some(session) = &shown.conversation {
         let (phase, signals) = (session.phase, &session.signals);
         writeln!(

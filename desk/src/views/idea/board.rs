@@ -110,21 +110,15 @@ async fn cards(
     ideas: Vec<Idea>,
     providers: &[String],
 ) -> Result<Vec<BoardCard>, ReadError> {
-    let slugs = ideas.iter().map(|idea| &idea.slug);
-    let written = Query::new().one_of("idea", slugs).order_by("created_at");
-    let (written, built, open) = futures::try_join!(
-        store.list::<Specification>(written),
+    let (mut specifications, built, open) = futures::try_join!(
+        super::newest_written(store, &ideas),
         build::of_ideas(store, &ideas),
         blocking_questions(store),
     )?;
-    let mut specifications: BTreeMap<Slug, Specification> = records(written)
-        .into_iter()
-        .map(|specification| (specification.idea.clone(), specification))
-        .collect();
     let last = built.values().filter_map(|builds| builds.last().cloned());
     let (rows, ideas, letters) = futures::try_join!(
         build::rows(store, last.collect(), providers),
-        super::rows(store, ideas, &built, &open),
+        super::rows(store, ideas, (&built, &specifications), &open),
         dead_letter::list(store, LETTERS),
     )?;
     let mut builds: BTreeMap<Slug, BuildRow> = rows
