@@ -3,6 +3,7 @@
 //! Whoever runs it, a verb or the build agent, the same holds: only what a gate has seen goes in, a branch or a
 //! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
 
+mod documents;
 mod error;
 mod order;
 mod shaping;
@@ -14,7 +15,7 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
-use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
+use ropewalk_schemas::{BuildId, CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
 use ropewalk_workspace::{CleanPool, CommitMessage, LocalClone, Merge, Publication, Side};
 use tracing::info;
@@ -76,6 +77,9 @@ pub struct LandingPreview {
     pub way: Way,
     /// Whether a gate has to see it first, since none has seen it so.
     pub gate: bool,
+    /// The folder of the idea, where its documents come along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<RepoPath>,
 }
 
 /// How work comes into a branch.
@@ -225,6 +229,7 @@ pub async fn preview(
         onto: approach.tip,
         way: approach.way,
         gate: approach.unseen,
+        documents: approach.documents,
     })
 }
 
@@ -261,6 +266,7 @@ async fn bring(
             commit,
             way,
             unseen,
+            ..
         } = approach(&gate.clone, context, &plan, request).await?;
         let evidence = if unseen {
             Some(check(gate, context, &plan, (&into, &commit)).await?)
@@ -315,6 +321,8 @@ struct Approach {
     way: Way,
     /// Whether no gate has seen it.
     unseen: bool,
+    /// The folder of the idea, where documents of it come along.
+    documents: Option<RepoPath>,
 }
 
 /// Finds out what a branch is to have as it stands now; nothing moves.
@@ -359,12 +367,17 @@ async fn approach(
             (way, trees.0 != trees.1)
         }
     };
+    let documents = match way {
+        Way::Contained => None,
+        _ => documents::brought(clone, context, build, (&into, &tip, &commit)).await?,
+    };
     Ok(Approach {
         into,
         tip,
         commit,
         way,
         unseen,
+        documents,
     })
 }
 

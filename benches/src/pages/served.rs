@@ -126,6 +126,7 @@ fn landing(build: &Build) -> LandingView {
         onto: CommitId::parse(&"5".repeat(40)).ok(),
         comes_to: Some("would move on to it".to_owned()),
         gate: false,
+        documents: None,
         refusal: None,
         conflicts: None,
         missed: Vec::new(),

@@ -116,7 +116,8 @@ fn landing(
             .as_ref()
             .ok()
             .map(|preview| preview.way.before().to_owned()),
-        gate: preview.is_ok_and(|preview| preview.gate),
+        gate: preview.as_ref().is_ok_and(|preview| preview.gate),
+        documents: preview.ok().and_then(|preview| preview.documents),
         missed,
     }
 }

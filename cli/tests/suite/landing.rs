@@ -74,8 +74,12 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     let preview = world.json(&format!("build land {build} --dry-run"));
     assert_eq!(
         preview,
-        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false })
+        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks" })
     );
+    let said = world.run(&format!("build land {build} --dry-run"));
+    assert!(said.contains("come along in `ideas/walks`"), "{said}");
+    let bare_said = world.run(&format!("build land {build} --dry-run --without-ideas"));
+    assert!(!bare_said.contains("come along"), "{bare_said}");
     assert_eq!(world.git(&["rev-parse", "main"]), before);
     assert_eq!(events(&world, "build.merged"), [] as [Value; 0]);
     let done = world.json(&format!("build land {build} --push origin"));
@@ -136,6 +140,25 @@ fn who_lands_is_told_what_the_review_holds_for_missed() {
     for said in ["status: approved\n", "approved_by: "] {
         assert!(plan.contains(said), "{plan}");
     }
+}
+
+#[test]
+fn documents_that_another_project_landed_are_not_replaced() {
+    let world = World::scripted();
+    let others = "ideas/walks/build/spec.md";
+    world.write(others, "# Specification: somebody else's\n");
+    let build = built(&world);
+    let land = format!("build land {build}");
+    for refused in [land.clone(), format!("{land} --dry-run")] {
+        let said = world.refused(&refused, 1);
+        let why = "`main` has documents in `ideas/walks` that no landing of this project brought";
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("--without-ideas` leaves them"), "{said}");
+    }
+    world.run(&format!("{land} --without-ideas"));
+    let kept = world.git(&["show", &format!("main:{others}")]);
+    assert_eq!(kept, "# Specification: somebody else's");
+    assert_eq!(world.git(&["show", "main:a.txt"]), "a walk");
 }
 
 #[test]

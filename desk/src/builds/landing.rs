@@ -7,7 +7,7 @@ use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,6 +80,9 @@ pub struct LandingView {
     pub comes_to: Option<String>,
     /// Whether a gate has to see it first, since none has seen it so.
     pub gate: bool,
+    /// The folder of the idea, where its documents come along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<RepoPath>,
     /// Why it cannot be landed.
     pub refusal: Option<String>,
     /// Both sides of what could not be joined.

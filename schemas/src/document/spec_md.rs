@@ -122,11 +122,8 @@ const fn complexity(complexity: Complexity) -> &'static str {
 
 /// Reads spec.md.
 pub fn parse(text: &str) -> Result<(SpecHeader, Document), DocumentError> {
-    refuse_unreadable(text)?;
+    let header = header(text)?;
     let split = front::split(text)?;
-    let front = text.get(split.front.clone()).unwrap_or_default();
-    let header: SpecHeader =
-        yaml::read(front).map_err(|error| Fault::FrontMatter(error.reason).at(error.line + 1))?;
     let mut document = Document::default();
     let rest = read_title(&split.body, &mut document)?;
     let mut seen = Vec::new();
@@ -138,6 +135,14 @@ pub fn parse(text: &str) -> Result<(SpecHeader, Document), DocumentError> {
         seen.push(section.title);
     }
     Ok((header, document))
+}
+
+/// Reads what stands above spec.md, whatever stands below.
+pub fn header(text: &str) -> Result<SpecHeader, DocumentError> {
+    refuse_unreadable(text)?;
+    let front = front::split(text)?.front;
+    let front = text.get(front).unwrap_or_default();
+    yaml::read(front).map_err(|error| Fault::FrontMatter(error.reason).at(error.line + 1))
 }
 
 /// Reads the title and returns the lines below it.

@@ -67,6 +67,18 @@ pub enum LandError {
         /// Both sides.
         files: Vec<ConflictFile>,
     },
+    /// Documents of the idea would replace others that lie where they go.
+    #[error(
+        "`{into}` has documents in `{folder}` that no landing of this project brought, and the build would replace them"
+    )]
+    Documents {
+        /// The build.
+        build: BuildId,
+        /// The branch to land in.
+        into: String,
+        /// The folder of the idea.
+        folder: RepoPath,
+    },
     /// What the merge would be does not pass.
     #[error("`{branch}` passes alone, but not together with `{into}`: {findings}")]
     Gate {
@@ -127,6 +139,9 @@ impl Advice for LandError {
                 "merge them yourself with `git merge {branch}`, then land again{}",
                 other_way(build.filter(|_| can_resolve(files)))
             ),
+            Self::Documents { build, .. } => format!(
+                "`ropewalk build land {build} --without-ideas` leaves them as they are and lands the rest"
+            ),
             Self::Gate { into, .. } => format!("build on what `{into}` holds now"),
             Self::Moving(_) => "land again when it rests".to_owned(),
             Self::Publish(error) => return error.next(),
@@ -149,6 +164,7 @@ impl LandError {
                 | Self::NoBranch(_)
                 | Self::Itself(_)
                 | Self::Conflict { .. }
+                | Self::Documents { .. }
                 | Self::Gate { .. }
                 | Self::Moving(_)
                 | Self::Publish(

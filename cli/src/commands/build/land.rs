@@ -160,8 +160,11 @@ fn previewed(prospect: &Prospect) -> String {
         ""
     };
     let missed = trace::missed(preview.build, &prospect.missed);
+    let documents = preview.documents.as_ref().map_or_else(String::new, |folder| {
+        format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
+    });
     format!(
-        "build {}: {} {how}{gate}; nothing was landed\n{missed}",
+        "build {}: {} {how}{gate}; nothing was landed\n{documents}{missed}",
         preview.build, preview.into
     )
 }
