@@ -1,14 +1,15 @@
 //! Verb `spec show`: a specification with its tasks, hash and price.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::{self, specification::SpecificationView};
-use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
-use ropewalk_schemas::specification::{Price, Revision, SpecState, Specification};
+use ropewalk_schemas::specification::{Document, Price, Revision, SpecState, Specification};
 use ropewalk_schemas::task::TaskBlock;
+use ropewalk_schemas::{RepoPath, RequirementId};
 use ropewalk_store::Store;
 
 use crate::app::App;
@@ -142,20 +143,8 @@ fn tasks(revision: &Revision) -> String {
         // Writing to a String cannot fail.
         writeln!(text, "  {}  {}", task.id, task.in_words()).ok();
         text.push_str(done(task));
-        if !task.more_files.is_empty() {
-            let more: Vec<&str> = task.more_files.iter().map(RepoPath::as_str).collect();
-            writeln!(text, "         changes also: {}", more.join(", ")).ok();
-        }
-        for line in &task.requirements {
-            let id = line
-                .id
-                .as_ref()
-                .map(|id| format!("{id}: "))
-                .unwrap_or_default();
-            writeln!(text, "         {id}{}", line.text.trim()).ok();
-        }
-        for line in &task.leave_alone {
-            writeln!(text, "         leaves alone: {}", line.trim()).ok();
+        for line in details(task, &revision.document) {
+            writeln!(text, "         {}", line.replace('\n', "\n           ")).ok();
         }
     }
     // Whole, each line of them: an approval lets them run.
@@ -169,6 +158,45 @@ fn tasks(revision: &Revision) -> String {
         text.push_str(done(task));
     }
     text
+}
+
+/// Lists what else is to be known of a task; what a requirement says stands in the document already.
+fn details(task: &TaskBlock, document: &Document) -> Vec<String> {
+    let paths = |paths: &[RepoPath]| {
+        let paths: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
+        (!paths.is_empty()).then(|| paths.join(", "))
+    };
+    let mut lines = Vec::new();
+    lines.extend(paths(&task.more_files).map(|more| format!("changes also: {more}")));
+    let all = document.requirements.iter().chain(&document.quality);
+    let said: BTreeMap<&RequirementId, &str> = all.map(|one| (&one.id, one.text.trim())).collect();
+    let (mut fulfilled, mut own) = (Vec::new(), Vec::new());
+    for line in &task.requirements {
+        let text = line.text.trim();
+        match &line.id {
+            Some(id) if text.is_empty() || said.get(id) == Some(&text) => {
+                fulfilled.push(id.to_string());
+            }
+            Some(id) => own.push(format!("{id}: {text}")),
+            None => own.push(text.to_owned()),
+        }
+    }
+    if !fulfilled.is_empty() {
+        lines.push(format!("fulfils: {}", fulfilled.join(", ")));
+    }
+    lines.extend(own);
+    lines.extend(paths(&task.read_first).map(|first| format!("reads first: {first}")));
+    let heeds = task.gotchas.iter();
+    lines.extend(heeds.map(|gotcha| format!("heeds: {}", gotcha.text.trim())));
+    let kept = task.leave_alone.iter();
+    lines.extend(kept.map(|line| format!("leaves alone: {}", line.trim())));
+    let notes = task.notes.iter().map(|notes| notes.trim());
+    lines.extend(
+        notes
+            .filter(|notes| !notes.is_empty())
+            .map(|notes| format!("notes: {notes}")),
+    );
+    lines
 }
 
 #[cfg(test)]
@@ -190,6 +218,46 @@ mod tests {
         for file in ["a.rs", "changes also: b.rs, c.rs"] {
             assert!(shown.contains(file), "{shown}");
         }
+    }
+
+    #[test]
+    fn what_a_requirement_says_is_shown_once_and_what_a_task_notes_with_it() {
+        let block = json!({
+            "id": "T-001", "phase": "api", "action": "UPDATE", "file": "a.rs", "read_first": ["b.rs"],
+            "requirements": [
+                { "id": "FR-1", "text": "counts steps" }, { "id": "FR-2" }, { "id": "FR-3", "text": "in metres" }, { "text": "fast" },
+            ],
+            "gotchas": [{ "text": "feet differ" }], "leave_alone": ["the API"], "notes": "keep it\nsmall",
+            "validation": { "command": "true", "expected": "exit 0" },
+        });
+        let mut revision = revision(&[block]);
+        let says = |id: &str, text: &str| {
+            serde_json::from_value(json!({
+                "id": id, "text": text, "priority": "must", "acceptance": "seen", "source": "",
+            }))
+            .unwrap()
+        };
+        revision.document.requirements = vec![
+            says("FR-1", "counts steps"),
+            says("FR-2", "counts walks"),
+            says("FR-3", "tells the way"),
+        ];
+        let told = super::details(&revision.tasks[0], &revision.document);
+        let expected = [
+            "fulfils: FR-1, FR-2",
+            "FR-3: in metres",
+            "fast",
+            "reads first: b.rs",
+            "heeds: feet differ",
+            "leaves alone: the API",
+            "notes: keep it\nsmall",
+        ];
+        assert_eq!(told, expected);
+        let shown = super::tasks(&revision);
+        assert!(
+            shown.contains("         notes: keep it\n           small\n"),
+            "{shown}"
+        );
     }
 
     #[test]
