@@ -75,18 +75,13 @@ pub struct BuildView {
 }
 
 impl BuildView {
-    /// Says in a few words how many tokens were used beside how many were quoted; nothing where nobody quoted.
+    /// Says by how much more tokens were used than were quoted; nothing where it was no more, or nobody quoted.
     pub fn against_quote(&self) -> Option<String> {
         let quote = self.build.quote.as_ref()?;
-        let (low, high, used) = (quote.tokens_low, quote.tokens_high, self.spending.tokens);
-        Some(if used < low {
-            "less than was quoted".to_owned()
-        } else if used <= high {
-            "as was quoted".to_owned()
-        } else {
-            let percent = (u128::from(used - high) * 100).div_ceil(u128::from(high.max(1)));
-            format!("{percent} % more than was quoted at most")
-        })
+        let high = quote.tokens_high;
+        let more = self.spending.tokens.checked_sub(high)?;
+        let percent = (u128::from(more) * 100).div_ceil(u128::from(high.max(1)));
+        (more > 0).then(|| format!("{percent} % more than was quoted at most"))
     }
 }
 
@@ -340,15 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_told_beside_what_was_quoted() {
-        let less = Some("less than was quoted");
-        let as_quoted = Some("as was quoted");
+    fn only_what_was_used_beyond_what_was_quoted_is_told() {
         for (quote, used, told) in [
             (None, 7, None),
-            (Some((1_000, 2_000)), 0, less),
-            (Some((1_000, 2_000)), 999, less),
-            (Some((1_000, 2_000)), 1_000, as_quoted),
-            (Some((1_000, 2_000)), 2_000, as_quoted),
+            (Some((1_000, 2_000)), 0, None),
+            (Some((1_000, 2_000)), 999, None),
+            (Some((1_000, 2_000)), 1_000, None),
+            (Some((1_000, 2_000)), 2_000, None),
             // Part of a percent is told as a whole one.
             (
                 Some((1_000, 2_000)),
@@ -365,7 +358,7 @@ mod tests {
                 6_000,
                 Some("200 % more than was quoted at most"),
             ),
-            (Some((0, 0)), 0, as_quoted),
+            (Some((0, 0)), 0, None),
             (Some((0, 0)), 3, Some("300 % more than was quoted at most")),
             (
                 Some((1, 1)),
