@@ -7,6 +7,7 @@ use crate::judge::Ruling;
 /// What a tool says that did not come to check anything.
 const DID_NOT_RUN: &[&str] = &[
     "No such file or directory",
+    "file or directory not found",
     "cannot open ",
     "can't open file",
     "command not found",
@@ -19,11 +20,6 @@ const DID_NOT_RUN: &[&str] = &[
     "error: manifest path `",
     "ImportError",
     "unittest.loader._FailedTest",
-    "collected 0 items",
-    "no tests ran",
-    "NO TESTS RAN",
-    "No tests found",
-    "No test files found",
     "Cannot find module",
     "cannot find package",
     "Could not find or load main class",
@@ -31,6 +27,24 @@ const DID_NOT_RUN: &[&str] = &[
     "error during collection",
     "is not a directory",
 ];
+/// What a test runner says that ran and found no test to run.
+const SELECTED_NONE: &[&str] = &[
+    "collected 0 items",
+    "no tests ran",
+    "NO TESTS RAN",
+    "No tests found",
+    "No test files found",
+];
+
+/// Returns whether a run came as far as looking for tests, and none was selected.
+pub fn selected_no_test(run: &CheckRun) -> bool {
+    let says = |signs: &[&str]| signs.iter().any(|sign| run.output.contains(sign));
+    let none = match &run.tests {
+        Some(tests) => tests.passed + tests.failed + tests.ignored == 0,
+        None => says(SELECTED_NONE),
+    };
+    run.exit_code.is_some() && none && !says(DID_NOT_RUN)
+}
 
 /// Decides what a pass is worth when the check fared like this on the tree before.
 ///
@@ -49,7 +63,8 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
     if class != FailureClass::ValidationFailed || run.exit_code.is_none() {
         return false;
     }
-    let stumbled = DID_NOT_RUN.iter().any(|sign| run.output.contains(sign));
+    let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
+    let stumbled = signs.any(|sign| run.output.contains(sign));
     match &run.tests {
         // Where tests were counted, their own number says more than a line among many.
         Some(tests) if tests.passed > 0 => tests.failed > 0 || !stumbled,
@@ -109,6 +124,40 @@ mod tests {
         Ruling::Fails {
             class,
             finding: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_runner_that_selects_no_test_is_told_from_one_that_could_not_run() {
+        for (code, output, expected) in [
+            (0, "test result: ok. 0 passed; 0 failed; 0 ignored;", true),
+            (
+                5,
+                "collected 0 items\n\n=== no tests ran in 0.01s ===",
+                true,
+            ),
+            (5, "Ran 0 tests in 0.000s\n\nNO TESTS RAN", true),
+            (1, "No test files found, exiting with code 1", true),
+            (
+                4,
+                "collected 0 items\n\nERROR: file or directory not found: tests/test_a.py",
+                false,
+            ),
+            (
+                2,
+                "collected 0 items / 1 error\n1 error during collection",
+                false,
+            ),
+            (101, "error: no test target named `habits`", false),
+            (2, "grep: a.txt: No such file or directory", false),
+            (1, "", false),
+            (
+                1,
+                "test result: FAILED. 0 passed; 1 failed; 0 ignored;",
+                false,
+            ),
+        ] {
+            assert_eq!(selected_no_test(&run(code, output)), expected, "{output}");
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Trial {
     pub ruling: Ruling,
     /// What its pass would be worth after the work.
     pub proof: Proof,
+    /// Whether its tests were looked for, and none was selected.
+    pub selected_no_test: bool,
 }
 
 /// Runs the checks of tasks, each on a clean checkout of `commit`, and says of each how it went; none for those that `time` did
@@ -79,7 +81,11 @@ pub async fn of_validations(
         // Only the time of its own counts against a check.
         let cut = check.timeout < runner.validation_timeout && is_timeout(&ruling);
         let proof = proof::of(&ruling, &run, false);
-        trials.push((!cut).then_some(Trial { ruling, proof }));
+        trials.push((!cut).then_some(Trial {
+            selected_no_test: proof::selected_no_test(&run),
+            ruling,
+            proof,
+        }));
     }
     Ok(trials)
 }

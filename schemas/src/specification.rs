@@ -164,6 +164,9 @@ pub struct DryRunCount {
     /// Those of which the check did not come to check anything, since what it looks at is still to be made.
     #[serde(default)]
     pub could_not_run: u32,
+    /// Those of which the check ran, and found no test that it is to run.
+    #[serde(default)]
+    pub selected_no_test: u32,
     /// Those whose check passed, as it should where nothing is to change.
     pub passed: u32,
 }
@@ -174,7 +177,7 @@ impl DryRunCount {
         if self.tasks == 0 {
             return "no check was tried: all of it was built before".to_owned();
         }
-        let shown = self.failed + self.could_not_run + self.passed;
+        let shown = self.failed + self.could_not_run + self.selected_no_test + self.passed;
         let open = self.tasks.saturating_sub(shown);
         let parts = [
             (
@@ -184,6 +187,10 @@ impl DryRunCount {
             (
                 self.could_not_run,
                 "could not run yet, since what it looks at is still to be made",
+            ),
+            (
+                self.selected_no_test,
+                "selected no test yet, since that is still to be written",
             ),
             (self.passed, "passed as it is, and has to go on to"),
             (open, "shows nothing, as a warning says"),

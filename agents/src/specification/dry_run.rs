@@ -108,6 +108,9 @@ fn judge(task: &TaskBlock, trial: Option<&Trial>, missing: Option<&str>, dry: &m
             .notes
             .push(format!("the check of task `{id}` was not dry-run")),
         Some(Ruling::Holds) => dry.count.passed += 1,
+        Some(Ruling::Fails { .. }) if trial.is_some_and(|trial| trial.selected_no_test) => {
+            dry.count.selected_no_test += 1;
+        }
         Some(Ruling::Fails { .. }) if could_not_run => dry.count.could_not_run += 1,
         Some(Ruling::Fails { .. }) => dry.count.failed += 1,
     }
@@ -145,6 +148,7 @@ mod tests {
         Trial {
             ruling: ruling.clone(),
             proof: Proof::AssertionFailed,
+            selected_no_test: false,
         }
     }
 
@@ -160,18 +164,21 @@ mod tests {
             class: FailureClass::ValidationFailed,
             finding: "no such file".to_owned(),
         };
-        for (proof, expected) in [
-            (Proof::AssertionFailed, (1, 0)),
-            (Proof::CouldNotRun, (0, 1)),
+        for (proof, selected_no_test, expected) in [
+            (Proof::AssertionFailed, false, [1, 0, 0]),
+            (Proof::CouldNotRun, false, [0, 1, 0]),
+            (Proof::CouldNotRun, true, [0, 0, 1]),
         ] {
             let (mut dry, ruling) = (DryRun::default(), ruling.clone());
-            judge(
-                &task("A", &[]),
-                Some(&Trial { ruling, proof }),
-                None,
-                &mut dry,
-            );
-            assert_eq!((dry.count.failed, dry.count.could_not_run), expected);
+            let trial = Trial {
+                ruling,
+                proof,
+                selected_no_test,
+            };
+            judge(&task("A", &[]), Some(&trial), None, &mut dry);
+            let count = dry.count;
+            let went = [count.failed, count.could_not_run, count.selected_no_test];
+            assert_eq!(went, expected);
             assert_eq!(dry.faults, Vec::<String>::new());
         }
     }
