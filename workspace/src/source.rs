@@ -40,6 +40,27 @@ impl UserRepository {
         }
     }
 
+    /// Lists the paths of the submodules that `.gitmodules` names in its last commit.
+    pub async fn submodules(&self, git: &Git) -> Result<Vec<String>, GitError> {
+        let call = Call::new([
+            "config",
+            "--null",
+            "--blob=HEAD:.gitmodules",
+            "--get-regexp",
+            r"^submodule\..*\.path$",
+        ])
+        .settings(&["safe.bareRepository=all", "safe.directory=*"])
+        .git_directory(&self.git_directory);
+        // It fails where there is no such file, or no such key in it.
+        let output = git.try_run(call).await?;
+        let entries = output.fields().filter(|_| output.code == 0);
+        let paths = entries.filter_map(|entry| {
+            let (_, path) = std::str::from_utf8(entry).ok()?.split_once('\n')?;
+            Some(path.to_owned())
+        });
+        Ok(paths.collect())
+    }
+
     /// Finds the repository at `path` itself, not in a directory above it.
     pub async fn inspect(git: &Git, path: &Path) -> Result<Self, GitError> {
         let path = path.canonicalize().map_err(GitError::files(path))?;

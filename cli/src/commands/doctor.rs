@@ -17,7 +17,7 @@ use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Health, Location, Store};
 use ropewalk_telegram::TelegramClient;
-use ropewalk_workspace::UserRepository;
+use ropewalk_workspace::{Git, UserRepository};
 use tokio::runtime::Handle;
 
 use crate::app::App;
@@ -117,7 +117,7 @@ pub(crate) async fn examine(
     };
     findings.push(Finding::new("config", Fitness::Ok, source(&project.loaded)));
     if let Ok(git) = &git {
-        findings.push(finding("repository", repository(&project, git).await));
+        findings.extend(repository(&project, git).await);
     }
     findings.extend(people(&project));
     findings.extend(state_and_store(&project).await);
@@ -138,7 +138,19 @@ fn source(loaded: &LoadedConfig) -> String {
     )
 }
 
-async fn repository(project: &Project, git: &ropewalk_workspace::Git) -> Result<String, CliError> {
+/// Looks at the repository, and for what checkouts of it leave out.
+async fn repository(project: &Project, git: &Git) -> Vec<Finding> {
+    match inspected(project, git).await {
+        Ok((detail, left_out)) => {
+            let left_out = left_out.map(|told| Finding::new("submodules", Fitness::Warn, told));
+            let found = Finding::new("repository", Fitness::Ok, detail);
+            std::iter::once(found).chain(left_out).collect()
+        }
+        Err(error) => vec![Finding::new("repository", Fitness::Fail, error)],
+    }
+}
+
+async fn inspected(project: &Project, git: &Git) -> Result<(String, Option<String>), CliError> {
     let user = UserRepository::inspect(git, &project.locations.repository).await?;
     user.require_commit(git).await?;
     let kind = if user.bare {
@@ -146,7 +158,8 @@ async fn repository(project: &Project, git: &ropewalk_workspace::Git) -> Result<
     } else {
         "a repository"
     };
-    Ok(format!("{} is {kind}", user.path.display()))
+    let left_out = wiring::without_submodules(git, &user).await?;
+    Ok((format!("{} is {kind}", user.path.display()), left_out))
 }
 
 /// Looks whether each right is somebody's, where people are named.

@@ -38,6 +38,9 @@ struct Report {
     repository: PathBuf,
     state: PathBuf,
     notice: Option<String>,
+    /// What no checkout will have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
     #[serde(flatten)]
     survey: Survey,
 }
@@ -55,7 +58,8 @@ impl Init {
             return Err(CliError::refused("exists", text));
         }
         let git = wiring::git(&app.environment).await?;
-        UserRepository::inspect(&git, &directory).await?;
+        let repository = UserRepository::inspect(&git, &directory).await?;
+        let left_out = wiring::without_submodules(&git, &repository).await?;
         let untried = self.untried;
         let locations = self.locations(&directory, &app.environment)?;
         // Asked before anything is made; the file itself comes last, since it would make the repository dirty.
@@ -76,9 +80,13 @@ impl Init {
             repository: locations.repository,
             state: locations.state,
             notice,
+            left_out,
             survey,
         };
-        if let Some(notice) = &initialised.notice {
+        for notice in [&initialised.notice, &initialised.left_out]
+            .into_iter()
+            .flatten()
+        {
             app.output.note(&format!("note: {notice}"))?;
         }
         app.output.show(&initialised, |done| {

@@ -25,6 +25,7 @@ use ropewalk_runtime::Brake;
 use ropewalk_schemas::TaskId;
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
+    UserRepository,
 };
 use tracing::warn;
 
@@ -420,6 +421,20 @@ pub(crate) async fn notice(clone: &LocalClone) -> Result<Option<String>, CliErro
     let dirty = clone.user_is_dirty().await?;
     Ok(dirty.then(|| {
         format!("`{path}` has changes that are not committed; builds begin with its last commit")
+    }))
+}
+
+/// Names the submodules of a repository, which no checkout of a build has; none where there is none.
+pub(crate) async fn without_submodules(
+    git: &Git,
+    repository: &UserRepository,
+) -> Result<Option<String>, CliError> {
+    let paths = repository.submodules(git).await?;
+    Ok((!paths.is_empty()).then(|| {
+        format!(
+            "checkouts of builds and of their gate leave out what lies in git submodules: `{}`",
+            paths.join("`, `")
+        )
     }))
 }
 

@@ -53,6 +53,38 @@ fn tests_that_pass_are_the_gate_and_trusted() {
 }
 
 #[test]
+fn submodules_are_named_since_no_checkout_has_them() {
+    let world = module("// good\n");
+    let plain = init(&world, &["init", "--untried"]);
+    assert_eq!(plain["left_out"], Value::Null);
+    let found = |world: &World| {
+        let checks = world
+            .ropewalk(["doctor", "--json"])
+            .output()
+            .unwrap()
+            .stdout;
+        let checks: Value = serde_json::from_slice(&checks).unwrap();
+        let rows = checks.as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["check"] == "submodules")
+    };
+    assert_eq!(found(&world), None);
+    let world = module("// good\n");
+    world.write_untrusted(
+        ".gitmodules",
+        "[submodule \"a\"]\n\tpath = libs/a\n\turl = ../a\n[submodule \"b c\"]\n\tpath = b c\n\turl = ../b\n",
+    );
+    world.git(&["add", "--all"]);
+    world.git(&["commit", "--quiet", "--message=submodules"]);
+    let told = "leave out what lies in git submodules: `libs/a`, `b c`";
+    let made = init(&world, &["init", "--untried"]);
+    let left_out = made["left_out"].as_str().unwrap_or_default();
+    assert!(left_out.ends_with(told), "{made}");
+    let found = found(&world).unwrap();
+    assert_eq!(found["verdict"], "warn");
+    assert!(found["detail"].as_str().unwrap().ends_with(told), "{found}");
+}
+
+#[test]
 fn tests_that_fail_would_refuse_every_change_and_are_no_gate() {
     let world = module("// bad\n");
     let made = init(&world, &["init"]);
