@@ -238,21 +238,22 @@ fn headline(event_type: &str, subject: &str, data: &Value) -> Option<String> {
         "question.asked" => text("text"),
         "question.answered" => text("answer"),
         "knowledge.recorded" => text("content"),
-        "lock.extended" => text("reason"),
+        "lock.extended" | "question.superseded" | "question.dismissed" => text("reason"),
         "task.failed" => text("category"),
         "build.completed" => text("status"),
         _ => None,
     };
-    let about = text("idea_slug")
-        .or_else(|| subject.rsplit('/').next())
-        .unwrap_or_default();
+    // The id of a question tells nobody anything.
+    let last = subject.rsplit('/').next();
+    let about = text("idea_slug").or(last.filter(|_| !subject.starts_with("question/")));
+    let about = about.map(|about| format!(" {about}")).unwrap_or_default();
     let task = text("task_id")
         .map(|task| format!(" {task}"))
         .unwrap_or_default();
     let detail = detail
         .map(|detail| format!(": {detail}"))
         .unwrap_or_default();
-    let short: String = format!("{event_type} {about}{task}{detail}")
+    let short: String = format!("{event_type}{about}{task}{detail}")
         .chars()
         .take(LINE)
         .collect();
@@ -356,6 +357,7 @@ mod tests {
         let failed =
             json!({ "idea_slug": "habits", "task_id": "T-002", "category": "VALIDATION_FAILED" });
         let asked = json!({ "idea_slug": "habits", "text": "How?\nPlease say." });
+        let closed = json!({ "question_id": "1", "reason": "the branch was landed" });
         let cases = [
             (
                 "task.failed",
@@ -368,11 +370,22 @@ mod tests {
                 Some("question.asked habits: How?"),
             ),
             ("build.started", &json!({}), Some("build.started 1")),
+            (
+                "question.superseded",
+                &closed,
+                Some("question.superseded: the branch was landed"),
+            ),
             ("lock.released", &failed, None),
         ];
         for (event_type, data, expected) in cases {
+            let (family, _) = event_type.split_once('.').unwrap();
+            let family = if family == "question" {
+                family
+            } else {
+                "build"
+            };
             assert_eq!(
-                headline(event_type, "build/1", data).as_deref(),
+                headline(event_type, &format!("{family}/1"), data).as_deref(),
                 expected,
                 "{event_type}"
             );

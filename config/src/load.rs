@@ -163,7 +163,8 @@ impl LoadedConfig {
         found
     }
 
-    /// Returns every value with its origin, in the order of the defaults.
+    /// Returns every value with its origin, in the order of the defaults; keys of their sections that nobody has set have
+    /// none.
     pub fn entries(&self) -> Vec<Entry> {
         let leaves = self.layers.leaves().into_iter();
         let entries = leaves.map(|(key, value)| Entry {
@@ -171,8 +172,48 @@ impl LoadedConfig {
             origin: self.origin(&key),
             key,
         });
-        entries.collect()
+        let mut entries: Vec<Entry> = entries.collect();
+        for (section, key) in keys_without_default() {
+            let key = format!("{section}.{key}");
+            if self.layers.at(&key).is_some() {
+                continue;
+            }
+            let below = format!("{section}.");
+            let last = entries
+                .iter()
+                .rposition(|entry| entry.key.starts_with(&below));
+            let unset = Entry {
+                value: serde_json::Value::Null,
+                origin: Origin::Default,
+                key,
+            };
+            entries.insert(last.map_or(entries.len(), |last| last + 1), unset);
+        }
+        entries
     }
+}
+
+/// Lists the keys that the defaults explain and give no value, each with its section: they stand there as comments. What
+/// stands below a heading that is itself a comment is an example.
+fn keys_without_default() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut section = None;
+    DEFAULTS.lines().filter_map(move |line| {
+        let heading = |line: &'static str| line.strip_prefix('[')?.split(']').next();
+        if let Some(named) = heading(line) {
+            section = Some(named);
+            return None;
+        }
+        let comment = line.strip_prefix("# ")?;
+        if heading(comment).is_some() {
+            section = None;
+            return None;
+        }
+        let (key, _) = comment.split_once(" = ")?;
+        let is_name = key
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        section.filter(|_| is_name).map(|section| (section, key))
+    })
 }
 
 /// Returns where a user's file lies, if there can be one.

@@ -372,6 +372,31 @@ fn every_value_is_shown_with_its_origin_and_without_passwords() -> anyhow::Resul
         Some("postgres://ada:***@db/x".into())
     );
     assert!(entries.iter().any(|entry| entry.key == "gate.commands"));
+    // What nobody set stands in its section all the same; what is an example stands nowhere.
+    let bus: Vec<&str> = entries
+        .iter()
+        .filter(|entry| entry.key.starts_with("bus.") && entry.value.is_null())
+        .map(|entry| &*entry.key)
+        .collect();
+    let expected = [
+        "bus.max_megabytes",
+        "bus.nkey_file",
+        "bus.credentials_file",
+        "bus.token_variable",
+        "bus.root_certificates",
+        "bus.inbox_prefix",
+    ];
+    assert_eq!(bus, expected);
+    let (set, names): (_, Vec<&String>) = (
+        desk.load(&[], &["bus.inbox_prefix=\"x\""])?.entries(),
+        entries.iter().map(|entry| &entry.key).collect(),
+    );
+    let prefixes = set.iter().filter(|entry| entry.key == "bus.inbox_prefix");
+    let prefixes: Vec<_> = prefixes.map(|entry| entry.value.clone()).collect();
+    assert_eq!(prefixes, ["x"]);
+    for example in ["policy.permission", "models.base_url", "person.roles"] {
+        assert!(!names.iter().any(|name| *name == example), "{example}");
+    }
     Ok(())
 }
 

@@ -39,9 +39,9 @@ impl Trust {
             });
         };
         let shown = Report::of(request, app)?;
-        let agreed = match &self.hash {
-            Some(hash) => agrees(hash, &shown.request)?,
-            None if shown.trusted => false,
+        let (agreed, is_read) = match &self.hash {
+            Some(hash) => (agrees(hash, &shown.request)?, false),
+            None if shown.trusted => (false, false),
             // Without a word to go by the keys are shown first, to be read.
             None => {
                 app.output.show(&shown, human)?;
@@ -49,7 +49,7 @@ impl Trust {
                     return Err(refusal(&shown.request));
                 }
                 App::confirm("Let this file do exactly that on this machine?")?;
-                true
+                (true, true)
             }
         };
         if !agreed {
@@ -57,7 +57,10 @@ impl Trust {
         }
         let now = Clock::system().now().to_rfc3339();
         shown.request.trust(&app.environment, &now)?;
-        app.output.show(&Report::of(shown.request, app)?, human)
+        let kept = Report::of(shown.request, app)?;
+        // Whoever has just read the keys knows them.
+        app.output
+            .show(&kept, if is_read { headline } else { human })
     }
 }
 
@@ -99,18 +102,21 @@ fn refusal(request: &TrustRequest) -> CliError {
     CliError::refused("untrusted", text)
 }
 
+/// Says how it stands with the file.
+fn headline(shown: &Report) -> String {
+    let file = shown.request.file.display();
+    match (&shown.word, shown.trusted) {
+        (Some(word), true) => format!("{file} is trusted since {}", word.at),
+        (Some(word), false) => format!("{file} asks for other than was allowed at {}", word.at),
+        (None, _) => format!("{file} asks for"),
+    }
+}
+
 /// Shows each value whole, since it is what the person answers for, and what it was when they last did.
 fn human(shown: &Report) -> String {
     let request = &shown.request;
-    let mut text = match (&shown.word, shown.trusted) {
-        (Some(word), true) => format!(
-            "{} is trusted since {} with:\n",
-            word.file.display(),
-            word.at
-        ),
-        (Some(_), false) => format!("{} has changed, and asks for:\n", request.file.display()),
-        (None, _) => format!("{} asks for:\n", request.file.display()),
-    };
+    let mut text = headline(shown);
+    text.push_str(if shown.trusted { " with:\n" } else { ":\n" });
     // Writing to a String cannot fail.
     for entry in &request.keys {
         writeln!(text, "  {} = {}", entry.key, entry.value).ok();

@@ -207,7 +207,9 @@ async fn strayed(
 
 fn tell(report: &Report, app: &App) -> Result<(), CliError> {
     app.output.show(report, |report| {
-        let strayed = report.strayed.as_ref().map(|strayed| {
+        // Where the same came of it, another request is no trouble; `--json` names it.
+        let strayed = report.strayed.as_ref().filter(|_| !report.same);
+        let strayed = strayed.map(|strayed| {
             let RequestDeviation { task, turn, what } = strayed;
             format!("\nthe first request that was not what it was: turn {turn} at `{task}`: {what}")
         });

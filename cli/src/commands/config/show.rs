@@ -1,6 +1,7 @@
 //! Verb `config show`: every value and where it was set.
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -30,7 +31,10 @@ impl Show {
             .list(&entries, ["key", "value", "origin"], |entry| {
                 [
                     entry.key.clone(),
-                    entry.value.to_string(),
+                    match &entry.value {
+                        Value::Null => "unset".to_owned(),
+                        value => value.to_string(),
+                    },
                     entry.origin.to_string(),
                 ]
             })
