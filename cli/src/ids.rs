@@ -29,8 +29,8 @@ pub fn last_digits(id: impl std::fmt::Display) -> String {
     id.get(from..).unwrap_or(&id).to_owned()
 }
 
-/// An id, at least six of the digits it begins or ends with, or the name of an idea, whose newest build or specification
-/// is meant.
+/// An id, at least six of the digits it begins or ends with, or the name of an idea or so much of its beginning as no other
+/// has, whose newest build or specification is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdText {
     text: String,
@@ -96,15 +96,17 @@ impl IdText {
         &self,
         desk: &Desk,
     ) -> Result<Option<Versioned<R>>, CliError> {
-        let Ok(idea) = Slug::parse(&self.text) else {
+        let Ok(named) = Slug::parse(&self.text) else {
             return Ok(None);
         };
-        let newest = Query::new().equal("idea", idea.as_str());
-        let newest = newest.order_by("created_at").descending().limit(1);
-        match desk.store.list(newest).await {
-            Ok(mut rows) => Ok(rows.pop()),
-            Err(ReadError::UnknownColumn { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        let named = IdeaText(named);
+        if let Some(row) = newest_of(&named.0, desk).await? {
+            return Ok(Some(row));
+        }
+        match named.fitting(desk).await?.as_slice() {
+            [] => Ok(None),
+            [idea] => newest_of(&idea.slug, desk).await,
+            several => Err(fits_several(self, several, "idea list")),
         }
     }
 
@@ -120,6 +122,17 @@ impl IdText {
 
     fn fits(&self, key: &str) -> bool {
         key.starts_with(&self.text) || key.ends_with(&self.text)
+    }
+}
+
+/// Finds the newest row of an idea, where rows of this sort belong to ideas.
+async fn newest_of<R: Record>(idea: &Slug, desk: &Desk) -> Result<Option<Versioned<R>>, CliError> {
+    let newest = Query::new().equal("idea", idea.as_str());
+    let newest = newest.order_by("created_at").descending().limit(1);
+    match desk.store.list(newest).await {
+        Ok(mut rows) => Ok(rows.pop()),
+        Err(ReadError::UnknownColumn { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -192,16 +205,22 @@ impl IdeaText {
     /// Finds the name of the idea.
     pub async fn find(&self, desk: &Desk) -> Result<Slug, CliError> {
         let name = self.0.as_str();
-        if desk.store.get::<Idea>(name).await?.is_some() {
-            return Ok(self.0.clone());
-        }
-        let mut ideas = desk.store.list::<Idea>(Query::new()).await?;
-        ideas.retain(|idea| idea.slug.as_str().starts_with(name));
-        match ideas.as_slice() {
+        match self.fitting(desk).await?.as_slice() {
             [] => Err(CliError::unknown("idea", name, "idea list")),
             [idea] => Ok(idea.slug.clone()),
             several => Err(fits_several(name, several, "idea list")),
         }
+    }
+
+    /// Lists the ideas whose names begin so; the one alone that is called so, if there is one.
+    async fn fitting(&self, desk: &Desk) -> Result<Vec<Versioned<Idea>>, CliError> {
+        let name = self.0.as_str();
+        if let Some(idea) = desk.store.get::<Idea>(name).await? {
+            return Ok(vec![idea]);
+        }
+        let mut ideas = desk.store.list::<Idea>(Query::new()).await?;
+        ideas.retain(|idea| idea.slug.as_str().starts_with(name));
+        Ok(ideas)
     }
 }
 

@@ -162,6 +162,22 @@ fn documents_that_another_project_landed_are_not_replaced() {
 }
 
 #[test]
+fn the_beginning_of_a_name_is_enough_while_no_other_begins_so() {
+    let world = World::scripted();
+    let build = built(&world);
+    assert_eq!(world.json("build show wal")["id"], build);
+    let spec = world.json("spec show wa");
+    assert_eq!(spec["idea"], "walks");
+    world.run("idea new Walls");
+    let said = world.refused("build show wal", 1);
+    assert!(said.contains("fits 2 of them: walks, walls"), "{said}");
+    assert_eq!(world.json("build show walk")["id"], build);
+    let said = world.refused("question show walk", 1);
+    assert!(said.contains("no question is called `walk`"), "{said}");
+    world.refused("build show walkers", 1);
+}
+
+#[test]
 fn after_an_earlier_landing_only_a_branch_that_has_it_is_sent_on() {
     let world = World::scripted();
     let build = built(&world);
