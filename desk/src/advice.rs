@@ -166,6 +166,9 @@ impl Advice for ApproveError {
         Some(match self {
             Self::Unknown(_) => SPECIFICATIONS.to_owned(),
             Self::Already { .. } => "`ropewalk build list` shows its build".to_owned(),
+            Self::PutAway { spec, .. } => {
+                format!("ask for another one with `ropewalk spec revise {spec} WORDS`")
+            }
             Self::Stale {
                 newest, revision, ..
             } => format!("read revision {revision} and approve `{newest}`"),

@@ -300,6 +300,7 @@ impl From<ApproveError> for Problem {
             ApproveError::Forbidden(error) => return error.into(),
             ApproveError::Unknown(_) => StatusCode::NOT_FOUND,
             ApproveError::Already { .. }
+            | ApproveError::PutAway { .. }
             | ApproveError::Stale { .. }
             | ApproveError::Abandoned(_)
             | ApproveError::NotReady { .. } => StatusCode::CONFLICT,

@@ -93,6 +93,7 @@ async fn approve(
         Err(
             error @ (ApproveError::Abandoned(_)
             | ApproveError::Already { .. }
+            | ApproveError::PutAway { .. }
             | ApproveError::NotReady { .. }
             | ApproveError::Stale { .. }),
         ) => {

@@ -135,9 +135,19 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
     };
     let record = revise("More").await;
     assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    let second = record.hash.unwrap();
     let state = specifications::reject(&person, spec, &ann, None)
         .await
         .unwrap();
+    let late = specifications::approve(&person, spec, &second, &ann, Priority::DEFAULT).await;
+    let told = late.unwrap_err().to_string();
+    assert!(
+        told.ends_with("was rejected, and revision 1 stands approved"),
+        "{told}"
+    );
+    let again = specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT).await;
+    let told = again.unwrap_err().to_string();
+    assert!(told.contains("was already approved by ann"), "{told}");
     let record = house.spec(spec).await;
     assert_eq!(
         (state, record.state),

@@ -10,6 +10,7 @@ use ropewalk_store::{ChangeSet, CommitError, ReadError, Versioned};
 use super::close_questions;
 use crate::ideas::is_abandoned;
 use crate::people::{PermissionError, Person};
+use crate::views::specification::number_of;
 
 /// Says why an approval was refused.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,18 @@ pub enum ApproveError {
         by: UserSlug,
         /// When.
         at: String,
+    },
+    /// It was put away, and an earlier revision is approved.
+    #[error(
+        "revision {revision} of specification `{spec}` was rejected, and revision {approved} stands approved"
+    )]
+    PutAway {
+        /// The specification.
+        spec: SpecId,
+        /// The revision that was put away.
+        revision: u32,
+        /// The one that is approved.
+        approved: u32,
     },
     /// The hash is not that of the newest revision.
     #[error("`{given}` is not the newest revision of specification `{spec}`")]
@@ -124,6 +137,14 @@ pub async fn add_approval(
         return Err(ApproveError::Abandoned(spec.idea.clone()));
     }
     if let Some(approval) = spec.approval_of_newest() {
+        let meant = number_of(&context.store, spec, hash).await?;
+        if let Some(revision) = meant.filter(|revision| *revision > approval.revision) {
+            return Err(ApproveError::PutAway {
+                spec: spec.id,
+                revision,
+                approved: approval.revision,
+            });
+        }
         return Err(ApproveError::Already {
             spec: spec.id,
             by: approval.by.clone(),
