@@ -2,7 +2,7 @@
 //! hold to the same, so that a refusal reaches who asks before anything is recorded.
 
 use crate::build::{Build, BuildState, StopCause};
-use crate::task::{Task, TaskState};
+use crate::task::{ChangeRequest, ChangeRequestState, Task, TaskState, WaitReason};
 
 /// So many words wait at most for the next turn of a model (LOOP-8 of the capability list).
 const MOST_UNHEARD: usize = 10;
@@ -66,9 +66,28 @@ pub fn retry(task: &Task) -> Result<(), IllegalRequest> {
         (TaskState::Blocked, Some(first)) => Some(format!(
             "it needs `{first}`, which failed: try that one again"
         )),
+        // It would wait again at once.
+        (TaskState::Waiting, _) if task.waiting_for == Some(WaitReason::Owner) => {
+            Some(until_given(task))
+        }
         _ => return Ok(()),
     };
     Err(IllegalRequest::of_task(task, "be tried again", instead))
+}
+
+/// Says what lets a task go on that waits for the owners of files.
+fn until_given(task: &Task) -> String {
+    let open = task.change_requests.iter();
+    let mut open = open.filter(|request| {
+        use ChangeRequestState::{Rejected, Requested};
+        matches!(request.state, Requested | Rejected)
+    });
+    match open.next_back() {
+        Some(ChangeRequest { file, owner, .. }) => format!(
+            "it waits for `{file}`, which build `{owner}` owns, and goes on when that is landed or its idea abandoned"
+        ),
+        None => "it waits for a file that another build owns, and goes on when that is landed or its idea abandoned".to_owned(),
+    }
 }
 
 /// Returns whether something can be said to whoever works on a task.
@@ -138,6 +157,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_waits_for_an_owner_is_not_tried_again_before_that_lets_go() {
+        let block = serde_json::from_value(json!({
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "true", "expected": "exit 0" },
+        }));
+        let build = uuid::Uuid::from_u128(1).into();
+        let mut task = Task::planned(build, 1, block.unwrap());
+        task.state = TaskState::Waiting;
+        task.waiting_for = Some(WaitReason::Lock);
+        assert_eq!(retry(&task), Ok(()));
+        task.waiting_for = Some(WaitReason::Owner);
+        let refused = retry(&task).unwrap_err().to_string();
+        assert!(
+            refused.contains("a file that another build owns"),
+            "{refused}"
+        );
+        task.change_requests = serde_json::from_value(json!([{
+            "file": "a.txt", "owner": uuid::Uuid::from_u128(2), "state": "requested",
+            "requested_at": "2026-03-01T08:00:00Z",
+        }]))
+        .unwrap();
+        let refused = retry(&task).unwrap_err().to_string();
+        let told = "`a.txt`, which build `00000000-0000-0000-0000-000000000002` owns";
+        assert!(refused.contains(told), "{refused}");
+    }
 
     #[test]
     fn no_more_than_ten_words_wait_for_one_task() {
