@@ -106,6 +106,7 @@ impl Agent for SpecificationWriter {
         let mut patterns = vec![
             EventPattern::of("spec.requested"),
             EventPattern::of("spec.revision_requested"),
+            EventPattern::of("spec.approved"),
             EventPattern::of("question.answered"),
             EventPattern::of("question.defaulted"),
         ];
@@ -127,6 +128,9 @@ impl Agent for SpecificationWriter {
             }
             Payload::SpecRevisionRequested(asked) => {
                 act::requested(&self.options, asked.spec_id, context).await
+            }
+            Payload::SpecApproved(approved) => {
+                act::approved(&self.options, approved, context).await
             }
             Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
                 answers::on_answer(&self.options, answer, context).await

@@ -7,7 +7,8 @@ use ropewalk_desk::specifications::{self, RequestError};
 use ropewalk_orchestrator::questions::{self, AskOutcome};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::payload::{IdeationCompleted, SpecRejected};
+use ropewalk_schemas::document::spec_md::{self, SpecHeader};
+use ropewalk_schemas::payload::{IdeationCompleted, SpecApproved, SpecRejected};
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::specification::{Complexity, Specification};
 use ropewalk_schemas::{Payload, SpecId, Subject};
@@ -20,6 +21,7 @@ use super::SpecificationOptions;
 use super::context::{self, LoadOutcome, Material};
 use super::submission::ModelSubmission;
 use crate::failure;
+use crate::idea_folder::{IdeaFolder, SPEC};
 use crate::model_question::ModelQuestion;
 
 /// Writes the next revision of a specification that is asked for.
@@ -30,6 +32,30 @@ pub(super) async fn requested(
 ) -> Result<ChangeSet, AgentError> {
     let alone = alone(options, id).await?;
     write(options, id, context, &alone).await
+}
+
+/// Says in spec.md that its revision is approved: it was written before anybody had read it. What is there of another
+/// revision, or cannot be read, stays.
+pub(super) async fn approved(
+    options: &SpecificationOptions,
+    approved: &SpecApproved,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let _alone = alone(options, approved.spec_id).await?;
+    let key = approved.spec_id.to_string();
+    let Some(spec) = context.store.get::<Specification>(&key).await? else {
+        return Ok(ChangeSet::new());
+    };
+    let folder = IdeaFolder::new(options.places.idea_folder(&spec.user, &spec.idea));
+    let text = folder.read(SPEC).ok().flatten().unwrap_or_default();
+    let is_it = |found: &SpecHeader| found.hash.as_ref() == Some(&approved.hash);
+    if spec_md::header(&text).is_ok_and(|found| is_it(&found)) {
+        let header = SpecHeader::approved(&spec, approved.revision, &approved.hash);
+        let text = spec_md::reheaded(&text, &header).map_err(AgentError::permanent)?;
+        let written = folder.write(SPEC, &text);
+        written.map_err(|error| failure::of_folder(&error))?;
+    }
+    Ok(ChangeSet::new())
 }
 
 /// Waits until nobody writes the specification `id`, in any process: two who write it at once pay for the same call.

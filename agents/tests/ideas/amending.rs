@@ -126,6 +126,12 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
     specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT)
         .await
         .unwrap();
+    assert_eq!(house.settle().await, []);
+    let text = house.folder("pets").read("build/spec.md").unwrap().unwrap();
+    assert!(
+        text.contains("status: approved\n") && text.contains("approved_by: ann\n"),
+        "{text}"
+    );
     let revise = async |words: &str| {
         specifications::revise(&person, spec, &ann.name, words)
             .await

@@ -39,7 +39,7 @@ const TAKEN: [(&str, &[&str]); 41] = [
     ("spec.revision_requested", &["specification"]),
     ("spec.generated", &["improvement"]),
     ("spec.rejected", &["improvement"]),
-    ("spec.approved", &["build"]),
+    ("spec.approved", &["build", "specification"]),
     ("build.merged", &["build"]),
     ("build.completed", &["improvement", "pm"]),
     ("build.pause", &["build"]),
