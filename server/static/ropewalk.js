@@ -246,6 +246,7 @@
       const isHere = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
       if (isHere) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
+    for (const button of document.querySelectorAll("[data-unfold]")) button.hidden = false;
     chosen?.classList.add("chosen");
     zoom();
   }
@@ -266,6 +267,13 @@
     if (!step) return;
     scale = Math.min(Math.max(scale * Number(step), 0.25), 4);
     zoom();
+  });
+
+  // --- What is folded away ---------------------------------------------------------------------------------------------
+  document.addEventListener("click", (click) => {
+    const folded = [...click.target.closest?.("[data-unfold]")?.closest("section, main").querySelectorAll("details") ?? []];
+    const opens = folded.some((one) => !one.open);
+    for (const one of folded) one.open = opens;
   });
 
   // --- Keys -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::lease::Lease;
@@ -78,11 +79,34 @@ fn question(changes: &mut ChangeSet, number: usize, consequential: bool) -> anyh
     let asked = id(2_000 + number);
     changes.insert(&row::<Question>(json!({
         "id": asked, "kind": "blocking", "trigger": format!("drink_{number}"), "agent": "specification",
-        "text": format!("What is drunk at table {number}? {HOSTILE}"), "context": "", "choices": [choice("tea"), choice("coffee")],
+        "text": format!("What is drunk at table {number}? {HOSTILE}"), "context": format!("```\n{}\n```", long()), "choices": [choice("tea"), choice("coffee")],
         "free_text": true, "consequential": consequential, "about": { "kind": "nothing" }, "state": "pending",
         "correlation_id": id(3_000 + number), "asked_at": now(),
     }))?);
     Ok(asked)
+}
+
+/// Returns more lines than a page shows without scrolling.
+fn long() -> String {
+    let lines = (1..=80).map(|line| format!("line {line} {HOSTILE}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Stores an attempt at a task that failed, with more output than fits, and what the gate saw of it.
+fn failed_attempt(changes: &mut ChangeSet, build: &str) -> anyhow::Result<()> {
+    let attempt = id(1_004);
+    changes.insert(&row::<Attempt>(json!({
+        "id": attempt, "build": build, "task": "T-001", "number": 1, "loop_name": "loop-9", "state": "failed", "token": 1,
+        "base": "5".repeat(40), "tokens": 4_321, "started_at": now(), "ended_at": now(),
+        "failure": { "class": "VALIDATION_FAILED", "error": long(), "attempt": 1, "fingerprint": "f" },
+    }))?);
+    changes.insert(&row::<Evidence>(json!({
+        "build": build, "task": "T-001", "attempt": attempt, "commit": "6".repeat(40), "tree": "7".repeat(40),
+        "verdict": "failed", "at": now(), "checks": [{
+            "name": "validation", "command": "true", "exit_code": 1, "duration_ms": 65_000, "output": long(),
+        }],
+    }))?);
+    Ok(())
 }
 
 /// Stores something wrong, somebody who waits, and a file that is locked.
@@ -135,6 +159,7 @@ async fn pages_with_much_on_them_are_found_looked_at_and_answered_by_keys_alone(
     ideas(&mut changes)?;
     let build = large_build(&mut changes)?;
     troubles(&mut changes, &build)?;
+    failed_attempt(&mut changes, &build)?;
     let asked = [false, true, false];
     let asked: Vec<String> = asked
         .into_iter()
