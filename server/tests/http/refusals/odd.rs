@@ -27,6 +27,8 @@ async fn what_is_no_text_in_a_path_is_the_id_of_nothing_on_every_route() {
             let refused = house.ask(&method, &bad, ADA).json(&json!({}));
             let refused = answered(refused).await;
             assert_problem(&refused, 404, "unknown-id");
+            let next = refused.body["next"].as_str().unwrap_or_default();
+            assert!(!next.is_empty(), "{method} {bad}: {}", refused.text);
             asked += 1;
         }
     }
