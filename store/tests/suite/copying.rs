@@ -1,10 +1,17 @@
 //! A copy that leaves the machine: it holds what the database holds, whichever kind that is, and counts on from there.
 
-use ropewalk_schemas::lease::Lease;
-use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{DeliveryFilter, EventFilter, Location, Query, Store, leave_behind};
+use std::time::Duration;
 
-use crate::support::{Bench, changes, subscription};
+use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::keyed_request::KeyedRequest;
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::timer::Timer;
+use ropewalk_store::{
+    DeliveryFilter, DeliveryKey, EventFilter, Location, Query, Store, leave_behind,
+};
+
+use crate::support::{Bench, changes, name, subscription};
 
 on_each_database!(
     a_copy_holds_all_of_it,
@@ -70,13 +77,58 @@ async fn a_copy_holds_all_of_it(bench: Bench) {
 }
 
 async fn what_runs_here_stays_behind(bench: Bench) {
+    const NONCE: &str = "nonce-of-a-button";
+    const KEY: &str = "ada key-of-a-request";
+    const PROCESS: &str = "process-that-claims";
     let store = bench.open().await;
-    let lease = bench.lease("src/a.rs", &bench.holder());
-    store.commit(changes(|c| c.grant(lease))).await.unwrap();
+    let all = subscription("notify", &["task.*"]);
+    store.subscribe(&all).await.unwrap();
+    let event = bench.retry("task/b/T-1");
+    let (at, lease) = (bench.clock.now(), bench.lease("src/a.rs", &bench.holder()));
+    let asked = KeyedRequest {
+        key: KEY.to_owned(),
+        hash: ContentHash::of(b"asked"),
+        answer: None,
+        at,
+    };
+    let told = bench.notice(NONCE);
+    let filled = changes(|c| c.emit(event).grant(lease).insert(&told).insert(&asked));
+    let sequence = store.commit(filled).await.unwrap().events[0].sequence;
+    let key = DeliveryKey {
+        sequence,
+        subscriber: name("notify"),
+    };
+    let claims = store.claims(PROCESS, Duration::from_mins(10));
+    assert_eq!(claims.take(&key).await.unwrap(), Some(0));
+
     let copy = copied(&bench, &store).await;
-    assert_eq!(store.count::<Lease>(Query::new()).await.unwrap(), 1);
-    assert_eq!(copy.count::<Lease>(Query::new()).await.unwrap(), 0);
+    assert_eq!(counts(&store).await, [1, 1, 1]);
+    assert_eq!(counts(&copy).await, [0, 0, 0]);
+    // The delivery itself came along, for whoever runs there.
+    let there = copy.claims("another", Duration::from_mins(10));
+    let seen = there.look(&key.subscriber, &[sequence]).await.unwrap();
+    assert_eq!((seen.len(), seen[0].held), (1, None));
+    assert_eq!(there.take(&key).await.unwrap(), Some(0));
     copy.close().await.unwrap();
+    let files = std::fs::read_dir(bench.directory.path().join("elsewhere")).unwrap();
+    let files = files.flatten().map(|file| file.path());
+    for file in files.filter(|path| path.is_file()) {
+        let held = std::fs::read(&file).unwrap();
+        for word in [NONCE, KEY, PROCESS] {
+            let mut parts = held.windows(word.len());
+            let is_there = parts.any(|part| part == word.as_bytes());
+            assert!(!is_there, "{word} is in {}", file.display());
+        }
+    }
+}
+
+/// Counts the locks, the notices and the requests under a key.
+async fn counts(store: &Store) -> [u64; 3] {
+    [
+        store.count::<Lease>(Query::new()).await.unwrap(),
+        store.count::<Notice>(Query::new()).await.unwrap(),
+        store.count::<KeyedRequest>(Query::new()).await.unwrap(),
+    ]
 }
 
 async fn a_copy_counts_on_from_what_was_given(bench: Bench) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
+use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::{TaskRetry, TaskSkipped};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
@@ -198,6 +199,31 @@ impl Bench {
             task: TaskId::parse("T-1").unwrap(),
             attempt: AttemptId(self.ids.next()),
             loop_name: name("loop-1"),
+        }
+    }
+
+    pub(crate) fn notice(&self, nonce: &str) -> Notice {
+        Notice {
+            key: "telegram 1 ada".to_owned(),
+            port: "telegram".to_owned(),
+            receiver: "ada".to_owned(),
+            event_type: "question.asked".to_owned(),
+            subject: Subject::parse("task/b/T-1").unwrap(),
+            question: None,
+            text: NoticeText::default(),
+            urgent: false,
+            state: NoticeState::Waiting,
+            outdated: false,
+            nonce: nonce.to_owned(),
+            messages: Vec::new(),
+            earlier: Vec::new(),
+            pieces: 0,
+            tries: 0,
+            repeats: 0,
+            error: None,
+            due: self.clock.now(),
+            created_at: self.clock.now(),
+            sent_at: None,
         }
     }
 
