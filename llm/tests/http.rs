@@ -202,6 +202,41 @@ async fn a_silent_provider_hits_the_idle_time_out_and_is_asked_again() -> Result
 }
 
 #[tokio::test]
+async fn each_format_sends_the_trace_that_a_request_is_in_and_none_where_there_is_none()
+-> Result<()> {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for provider in ["anthropic", "openai", "openai-responses", "gemini"] {
+        let server = MockServer::start().await;
+        let refused = Mock::given(method("POST")).respond_with(ResponseTemplate::new(400));
+        refused.mount(&server).await;
+        let mut config = ProviderConfig::shipped(provider)?;
+        config.base_url = server.uri();
+        let model = build(&config, Some("k-123".into()), None, &Clock::manual(START))?;
+        for traceparent in [Some(trace), None] {
+            let request = ModelRequest {
+                traceparent: traceparent.map(str::to_owned),
+                ..ModelRequest::new("m", "", vec![Message::user("hi")])
+            };
+            let reply = model.ask(&request, &CancellationToken::new()).await;
+            ensure!(
+                matches!(reply, Err(ModelError::Refused { status: 400, .. })),
+                "{provider}: {reply:?}"
+            );
+        }
+        let received = server.received_requests().await.unwrap_or_default();
+        let sent = received.iter().map(|request| {
+            let values = request.headers.get_all("traceparent").iter();
+            values
+                .map(wiremock::http::HeaderValue::as_bytes)
+                .collect::<Vec<_>>()
+        });
+        let expected = [vec![trace.as_bytes()], Vec::new()];
+        assert_eq!(sent.collect::<Vec<_>>(), expected, "{provider}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_unreachable_provider_is_asked_six_times_and_then_a_network_error() -> Result<()> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
