@@ -66,7 +66,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<(), CliError> {
     let began = Instant::now();
     // Whatever can be refused is refused before anything is laid.
     let git = crate::wiring::git(environment).await?;
-    crate::wiring::check_rust(environment)?;
+    crate::wiring::check_rust(environment).await?;
     let transport = Transport::try_from(arguments.bus.clone()).map_err(CliError::failed)?;
     crate::wiring::check_bus(&transport, environment).await?;
     let store = check_store(&arguments.store).await?;
@@ -81,15 +81,21 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<(), CliError> {
     let ideas = host_report(&host.services.store, &slugs).await?;
     let events = count_events(&host.services.store).await?;
     progress.finish();
+    let ok = ideas.len() == slugs.len() && ideas.iter().all(is_done_well);
     if arguments.watch && ended.is_ok() {
-        output.note("the rehearsal has ended; its pages stay until Ctrl-C")?;
+        let outcome = if ok {
+            "the rehearsal succeeded".to_owned()
+        } else {
+            missed(&ideas).0
+        };
+        output.note(&format!("{outcome}; its pages stay until Ctrl-C"))?;
         host.stopped().await;
     }
     let drained = host.drain().await;
     ended?;
     drained?;
     let report = Report {
-        ok: ideas.len() == slugs.len() && ideas.iter().all(is_done_well),
+        ok,
         repo: directory.join("repo"),
         dir: directory,
         bus: arguments.bus,

@@ -24,12 +24,14 @@ mod vigil;
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
 use ropewalk_config::settings::LogFormat;
 use ropewalk_config::{Environment, Locations, Origin};
 use ropewalk_runtime::stderr;
 use ropewalk_runtime::telemetry::{self, Format, TelemetryError};
-use ropewalk_workspace::{Git, GitError};
+use ropewalk_workspace::{CommandRunner, CommandSpec, Git, GitError};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::CliError;
 use crate::project::{self, Project};
@@ -60,22 +62,37 @@ const VERB_FILTER: &str = "warn,sqlx=error";
 const TERMINAL_FILTER: &str =
     "warn,sqlx=error,ropewalk_orchestrator::runner=error,ropewalk_bus::inbox=error";
 
+/// How long `cargo` may take to say its version: rustup may have to fetch a toolchain first.
+const RUST_LIMIT: Duration = Duration::from_mins(5);
+
 /// Finds git.
 pub async fn git(environment: &Environment) -> Result<Git, GitError> {
     Git::open(&child_environment(environment)).await
 }
 
-/// Checks that what builds Rust is there.
-pub(crate) fn check_rust(environment: &Environment) -> Result<(), CliError> {
-    transport::on_path("cargo", environment)
-        .map(drop)
-        .ok_or_else(|| {
+/// Checks that what builds Rust is there and runs: a stand-in without a toolchain behind it does not.
+pub(crate) async fn check_rust(environment: &Environment) -> Result<(), CliError> {
+    let asked = CommandSpec::executable("cargo", ["--version"], "/").with_timeout(RUST_LIMIT);
+    let runner = CommandRunner::new(child_environment(environment));
+    let told = runner.run(&asked, &CancellationToken::new()).await;
+    let why = match told {
+        Ok(told) if told.succeeded() => return Ok(()),
+        Ok(told) if told.program_missing() => {
             let text = (
                 "`cargo` is not on the PATH, and a rehearsal builds Rust code",
                 "install Rust with rustup or your package manager",
             );
-            CliError::refused("cargo", text)
-        })
+            return Err(CliError::refused("cargo", text));
+        }
+        Ok(told) => told.stderr.trim().lines().next().map(str::to_owned),
+        Err(error) => Some(error.to_string()),
+    };
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let text = (
+        format!("`cargo --version` fails{why}, and a rehearsal builds Rust code"),
+        "run it yourself and mend what it says, for example with `rustup default stable`",
+    );
+    Err(CliError::refused("cargo", text))
 }
 
 /// Returns the variables that children may see.

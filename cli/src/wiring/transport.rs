@@ -230,7 +230,7 @@ pub async fn check_bus(
     }
 }
 
-pub(super) fn on_path(program: &str, environment: &Environment) -> Option<String> {
+fn on_path(program: &str, environment: &Environment) -> Option<String> {
     std::env::split_paths(environment.get("PATH")?)
         .map(|directory| directory.join(program))
         .find(|path| path.is_file())

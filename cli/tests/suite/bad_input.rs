@@ -7,7 +7,7 @@ use std::process::{Command as Process, Stdio};
 
 use serde_json::Value;
 
-use crate::world::{World, one_line};
+use crate::world::{World, one_line, stand_in};
 
 /// Asserts that `line` is refused with `code`, that every word of `wanted` is said, and that no file changed.
 fn refused(world: &World, line: &str, code: i32, wanted: &[&str]) {
@@ -277,42 +277,42 @@ fn a_broker_that_does_not_answer_is_named() {
 fn a_rehearsal_that_cannot_start_leaves_nothing() {
     let world = World::bare_of_project();
     let before = world.files();
-    for (line, wanted) in [
+    let tools = world.root().join("tools");
+    std::fs::create_dir_all(&tools).unwrap();
+    link(&tools, "git");
+    let works = Some("echo cargo 1.90.0");
+    let no_toolchain = Some("echo 'error: no toolchain' >&2; exit 1");
+    for (cargo, line, wanted) in [
+        (works, "--dir ../r --bus nats://127.0.0.1:1", "127.0.0.1:1"),
+        (works, "--dir ../r --bus nats", "nats-server"),
         (
-            "rehearse --dir ../r --bus nats://127.0.0.1:1",
+            works,
+            "--dir ../r --store postgres://nobody@127.0.0.1:1/d",
             "127.0.0.1:1",
         ),
-        ("rehearse --dir ../r --bus nats", "nats-server"),
-        (
-            "rehearse --dir ../r --store postgres://nobody@127.0.0.1:1/d",
-            "127.0.0.1:1",
-        ),
-        ("rehearse --dir ../r", "install Rust"),
+        (None, "--dir ../r", "install Rust"),
+        (no_toolchain, "--dir ../r", "fails (error: no toolchain)"),
+        (no_toolchain, "--dir ../r --watch", "mend what it says"),
     ] {
-        let mut command = world.ropewalk(line.split_whitespace());
-        if !line.contains("//") {
-            let tools = world.root().join("tools");
-            std::fs::create_dir_all(&tools).unwrap();
-            link(&tools, "git");
-            if line.ends_with("nats") || line.contains("--store") {
-                link(&tools, "cargo");
-            } else {
-                drop(std::fs::remove_file(tools.join("cargo")));
-            }
-            command.env("PATH", &tools);
+        drop(std::fs::remove_file(tools.join("cargo")));
+        if let Some(does) = cargo {
+            stand_in(&tools, "cargo", does);
         }
+        let mut command = world.ropewalk(["rehearse"]);
+        command.args(line.split(' ')).env("PATH", &tools);
         let said = one_line(command, 1);
         assert!(said.contains(wanted), "{line}: {said}");
         assert!(!world.root().join("r").exists(), "{line}");
     }
+    stand_in(&tools, "cargo", "exit 0");
     let mut command = world.ropewalk(["rehearse"]);
-    command.env("TMPDIR", "/proc/nowhere");
+    command.env("PATH", &tools).env("TMPDIR", "/proc/nowhere");
     let said = one_line(command, 1);
     assert!(
         said.contains("`TMPDIR`") && said.contains("`--dir`"),
         "{said}"
     );
-    std::fs::remove_dir_all(world.root().join("tools")).unwrap();
+    std::fs::remove_dir_all(&tools).unwrap();
     assert_eq!(before.len(), world.files().len());
 }
 

@@ -3,6 +3,7 @@ mod cassettes;
 mod deploying;
 mod following;
 mod interrupting;
+mod rehearsing;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -332,6 +333,13 @@ script = "../script.yaml"
         }
         variables
     }
+}
+
+/// Puts a program into `folder` that does what these lines of a shell say.
+pub(crate) fn stand_in(folder: &Path, name: &str, lines: &str) {
+    let program = folder.join(name);
+    std::fs::write(&program, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Asserts that `command` fails with `code` and one line, and returns that.
