@@ -158,15 +158,21 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_waits_for_an_owner_is_not_tried_again_before_that_lets_go() {
+    fn task(state: TaskState) -> Task {
         let block = serde_json::from_value(json!({
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
             "validation": { "command": "true", "expected": "exit 0" },
         }));
         let build = uuid::Uuid::from_u128(1).into();
-        let mut task = Task::planned(build, 1, block.unwrap());
-        task.state = TaskState::Waiting;
+        Task {
+            state,
+            ..Task::planned(build, 1, block.unwrap())
+        }
+    }
+
+    #[test]
+    fn what_waits_for_an_owner_is_not_tried_again_before_that_lets_go() {
+        let mut task = task(TaskState::Waiting);
         task.waiting_for = Some(WaitReason::Lock);
         assert_eq!(retry(&task), Ok(()));
         task.waiting_for = Some(WaitReason::Owner);
@@ -187,13 +193,7 @@ mod tests {
 
     #[test]
     fn no_more_than_ten_words_wait_for_one_task() {
-        let block = serde_json::from_value(json!({
-            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
-            "validation": { "command": "true", "expected": "exit 0" },
-        }));
-        let build = uuid::Uuid::from_u128(1).into();
-        let mut task = Task::planned(build, 1, block.unwrap());
-        task.state = TaskState::Working;
+        let mut task = task(TaskState::Working);
         task.guidance = vec!["faster".to_owned(); MOST_UNHEARD - 1];
         assert_eq!(tell(&task), Ok(()));
         task.guidance.push("slower".to_owned());
