@@ -20,6 +20,8 @@ const PATIENCE = 600_000;
   const take = (name) => page.screenshot({ path: join(folder, `${name}.png`) });
 
   await page.goto(link);
+  // What is opened before it has gone on by itself would be left again.
+  await page.waitForURL((url) => url.pathname !== "/login");
   await open("/builds");
   await page.getByRole("link", { name: "habit-streaks, revision" }).click();
   await page.getByText(/[4-7]\/8 tasks/).waitFor();
