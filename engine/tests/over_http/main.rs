@@ -9,6 +9,7 @@ mod called;
 mod compaction;
 #[path = "../run/early.rs"]
 mod early;
+mod formats;
 #[path = "../run/journal.rs"]
 mod journal;
 #[path = "../run/progress.rs"]
