@@ -174,8 +174,8 @@ pub enum Effect {
     Showed {
         /// The file.
         path: String,
-        /// The lines, from 1.
-        lines: RangeInclusive<usize>,
+        /// The lines of each part, from 1.
+        lines: Vec<RangeInclusive<usize>>,
     },
     /// Something ran or was looked up; what counts is whether its answer is new.
     Answered,

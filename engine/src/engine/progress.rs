@@ -22,7 +22,8 @@ impl Progress {
             Effect::Answered => self.is_new(&without_numbers(&output.text)),
             Effect::Showed { path, lines } => {
                 // Every line is remembered, so no short cut after the first new one.
-                let new = lines.clone().filter(|line| self.is_new(&(path, line)));
+                let lines = lines.iter().cloned().flatten();
+                let new = lines.filter(|line| self.is_new(&(path, line)));
                 new.count() > 0
             }
         }
@@ -59,6 +60,7 @@ mod tests {
 
     fn showed(path: &str, lines: std::ops::RangeInclusive<usize>) -> ToolOutput {
         let path = path.to_owned();
+        let lines = vec![lines];
         output(Effect::Showed { path, lines }, "")
     }
 

@@ -16,9 +16,11 @@ use crate::tool::{Effect, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolO
 
 /// The most lines that a call may ask for.
 const LINES: usize = 2_000;
+/// The most parts that a call may ask for beside the first.
+const PARTS: usize = 16;
 /// So many bytes are shown when the call does not say how many lines it wants.
 const MOST_BYTES: usize = 15 * 1024;
-/// So many bytes are shown when it does.
+/// So many bytes are shown when it does, in all of its parts.
 const ASKED_BYTES: usize = 48 * 1024;
 /// So many lines of the end are shown of a file that is too long.
 const TAIL_LINES: usize = 40;
@@ -47,6 +49,23 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<usize>,
+    /// how many lines
+    #[serde(default)]
+    #[schemars(range(min = 1, max = LINES))]
+    limit: Option<usize>,
+    /// more parts of the same file
+    #[serde(default)]
+    #[schemars(length(max = PARTS))]
+    also: Vec<Part>,
+}
+
+/// Is a part of a file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    /// its first line
+    #[schemars(range(min = 1))]
+    offset: usize,
     /// how many lines
     #[serde(default)]
     #[schemars(range(min = 1, max = LINES))]
@@ -122,12 +141,14 @@ impl Tool for Read {
         }
         self.workbench.saw(&path, &content);
         let text = String::from_utf8_lossy(&content);
-        let page = page(&text, wanted.offset, wanted.limit);
-        let effect = page.lines.map_or(Effect::Answered, |lines| Effect::Showed {
+        let page = pages(&text, &wanted);
+        if page.lines.is_empty() {
+            return Ok(ToolOutput::text(page.text));
+        }
+        Ok(ToolOutput::text(page.text).with_effect(Effect::Showed {
             path: path.to_string(),
-            lines,
-        });
-        Ok(ToolOutput::text(page.text).with_effect(effect))
+            lines: page.lines,
+        }))
     }
 }
 
@@ -161,27 +182,45 @@ fn picture(
 /// Is what is shown of a file.
 struct Page {
     text: String,
-    /// The lines from the first on; those of the end are not counted.
-    lines: Option<RangeInclusive<usize>>,
+    /// The lines of each part from its first on; those of the end are not counted.
+    lines: Vec<RangeInclusive<usize>>,
 }
 
-/// Numbers the lines from `offset` on, as far as they fit, and says what was left out.
-fn page(text: &str, offset: Option<usize>, limit: Option<usize>) -> Page {
+/// Shows every part that a call asks for, in its order.
+fn pages(text: &str, wanted: &Arguments) -> Page {
     let lines: Vec<&str> = text.lines().collect();
+    let bytes = |limit: Option<usize>| limit.map_or(MOST_BYTES, |_| ASKED_BYTES);
+    if wanted.also.is_empty() {
+        return page(&lines, (wanted.offset, wanted.limit), bytes(wanted.limit));
+    }
+    // Who asks for parts wants no end beside them.
+    let first = (wanted.offset.unwrap_or(1), wanted.limit);
+    let others = wanted.also.iter().map(|part| (part.offset, part.limit));
+    let mut shown = Page {
+        text: String::new(),
+        lines: Vec::new(),
+    };
+    for (offset, limit) in std::iter::once(first).chain(others) {
+        let left = ASKED_BYTES.saturating_sub(shown.text.len());
+        let next = page(&lines, (Some(offset), limit), left.min(bytes(limit)));
+        shown.text.push_str(&next.text);
+        shown.lines.extend(next.lines);
+    }
+    shown
+}
+
+/// Numbers as many lines as a call asks for from its offset on, as far as they fit into `bytes`, and says what was left out.
+fn page(lines: &[&str], (offset, limit): (Option<usize>, Option<usize>), bytes: usize) -> Page {
     let total = lines.len();
     let first = offset.unwrap_or(1);
     if total == 0 || first > total {
         let text = match total {
-            0 => "[the file is empty]".to_owned(),
-            _ => format!("[the file has {total} lines]"),
+            0 => "[the file is empty]\n".to_owned(),
+            _ => format!("[the file has {total} lines]\n"),
         };
-        return Page { text, lines: None };
+        let lines = Vec::new();
+        return Page { text, lines };
     }
-    let bytes = if limit.is_some() {
-        ASKED_BYTES
-    } else {
-        MOST_BYTES
-    };
     let wanted = &lines[first - 1..total.min(first - 1 + limit.unwrap_or(LINES))];
     let mut shown = numbered(wanted, first, bytes);
     // The first look at a long file takes in its end, too; whoever pages has seen it.
@@ -207,7 +246,7 @@ fn page(text: &str, offset: Option<usize>, limit: Option<usize>) -> Page {
     }
     Page {
         text: told,
-        lines: Some(first..=shown.last),
+        lines: vec![first..=shown.last],
     }
 }
 
@@ -294,14 +333,46 @@ mod tests {
             (json!({ "path": "./a.txt", "offset": 20 }), "    20\tl20\n"),
             (
                 json!({ "path": "a.txt", "offset": 21 }),
-                "[the file has 20 lines]",
+                "[the file has 20 lines]\n",
             ),
-            (json!({ "path": "empty" }), "[the file is empty]"),
+            (json!({ "path": "empty" }), "[the file is empty]\n"),
         ];
         for (arguments, expected) in cases {
             let output = bench.run(&read, arguments.clone()).await;
             assert_eq!(output.text, expected, "{arguments}");
         }
+    }
+
+    #[tokio::test]
+    async fn parts_of_a_file_are_shown_by_one_call_and_share_its_bound() {
+        let lines: Vec<String> = (1..=4_000).map(|line| format!("l{line}\n")).collect();
+        let long = format!("{}\n", "x".repeat(1_000)).repeat(400);
+        let bench = Bench::new(&[("a.txt", &lines.concat()), ("long", &long)], &[]);
+        let read = Read::new(bench.workbench.clone());
+        let parts = json!({
+            "path": "a.txt", "limit": 2,
+            "also": [{ "offset": 30, "limit": 1 }, { "offset": 3_999 }, { "offset": 4_001 }],
+        });
+        let output = bench.run(&read, parts).await;
+        let expected = [
+            "     1\tl1\n     2\tl2\n[3998 more lines; go on with offset 3]\n",
+            "    30\tl30\n[3970 more lines; go on with offset 31]\n",
+            "  3999\tl3999\n  4000\tl4000\n",
+            "[the file has 4000 lines]\n",
+        ];
+        assert_eq!(output.text, expected.concat());
+        let path = "a.txt".to_owned();
+        let lines = vec![1..=2, 30..=30, 3_999..=4_000];
+        assert_eq!(output.effect, Effect::Showed { path, lines });
+
+        let part = json!({ "offset": 1, "limit": 400 });
+        let parts = json!({ "path": "long", "also": vec![part; PARTS] });
+        let output = bench.run(&read, parts).await;
+        assert!(
+            output.text.len() < ASKED_BYTES + 20 * 1024,
+            "{}",
+            output.text.len()
+        );
     }
 
     #[tokio::test]
