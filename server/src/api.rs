@@ -17,18 +17,19 @@ pub(crate) mod specifications;
 pub(crate) mod transcript;
 pub(crate) mod usage;
 
+use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use ropewalk_runtime::Supervisor;
 use ropewalk_store::{Record, Store, Versioned};
-use serde_json::Value;
 use std::fmt::Display;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::LazyLock;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,14 +41,11 @@ use crate::{document, health, pages};
 
 /// Returns everything that is served.
 pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
-    let (resources, mut paths) = resources().split_for_parts();
-    let (files, file_paths) = files().split_for_parts();
-    paths.merge(file_paths);
+    let (resources, _) = resources().split_for_parts();
+    let (files, _) = files().split_for_parts();
     let taken_in = |bounds| from_fn_with_state((shared.clone(), tasks.clone(), bounds), intake);
-    let document = Arc::new(document::complete(&paths));
-    let described = get(async move || Json(Value::clone(&document)));
     let guarded = resources
-        .route("/api/openapi.json", described)
+        .route("/api/openapi.json", get(described))
         .layer(taken_in(Bounds::WORDS))
         .merge(
             files
@@ -85,6 +83,19 @@ fn told() -> Router<ServerState> {
         .route("/healthz", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+}
+
+/// What describes the resources. Made when it is asked for first: people seldom do, and it is a large part of what an idle
+/// program would hold.
+static DESCRIPTION: LazyLock<Bytes> = LazyLock::new(|| {
+    let (_, mut paths) = resources().split_for_parts();
+    paths.merge(files().split_for_parts().1);
+    document::complete(&paths).to_string().into()
+});
+
+async fn described() -> impl IntoResponse {
+    let json = [(CONTENT_TYPE, "application/json")];
+    (json, DESCRIPTION.clone())
 }
 
 async fn nothing_else() -> Response {
