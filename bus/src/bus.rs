@@ -15,6 +15,7 @@ use crate::inbox::queue::{Bounds, Queue, ReadScope};
 use crate::inbox::{Context, Inbox};
 use crate::live::LiveChannel;
 use crate::sharing::{self, Shares, SharingOptions};
+use crate::tail::Tail;
 use crate::transport::embedded::EmbeddedTransport;
 use crate::transport::jetstream::{JetStream, Notice};
 use crate::transport::{Transport, TransportOptions, TransportStatus};
@@ -82,6 +83,8 @@ pub struct Consumer {
 pub struct Bus {
     context: Arc<Context>,
     live: LiveChannel,
+    tail: Tail,
+    /// Tells the tail that another process has committed something.
     poked: Arc<Notify>,
 }
 
@@ -115,6 +118,13 @@ impl Bus {
         let shares = options
             .sharing
             .map(|sharing| share(&sharing, &store, &hub, &clock, &supervisor));
+        let poked = Arc::default();
+        let tail = Tail::start(
+            store.clone(),
+            Arc::clone(&poked),
+            clock.clone(),
+            &supervisor,
+        );
         let context = Arc::new(Context {
             store,
             hub,
@@ -130,7 +140,8 @@ impl Bus {
         let bus = Self {
             context,
             live,
-            poked: Arc::default(),
+            tail,
+            poked,
         };
         bus.sweep_every(options.sweep_every, &supervisor);
         Ok(bus)
@@ -175,11 +186,6 @@ impl Bus {
         self.poked.notify_one();
     }
 
-    /// Returns what is notified when another process has committed something.
-    pub(crate) fn poked(&self) -> Arc<Notify> {
-        Arc::clone(&self.poked)
-    }
-
     /// Waits until the broker, if there is one, has everything that is committed by now.
     pub async fn flush(&self) {
         self.context.transport.flush().await;
@@ -188,6 +194,11 @@ impl Bus {
     /// Returns the store whose deliveries it hands out.
     pub(crate) fn store(&self) -> &Store {
         &self.context.store
+    }
+
+    /// Returns every event by its position, whoever committed it.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
     }
 
     /// Returns the ephemeral events.

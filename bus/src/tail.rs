@@ -14,8 +14,6 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::bus::Bus;
-
 /// How many events a listener may lie behind before it has to begin anew.
 const CAPACITY: usize = 4_096;
 /// How many listeners may be about to begin at once.
@@ -63,13 +61,18 @@ impl TailEvents {
 }
 
 impl Tail {
-    /// Begins to follow the store of `bus`.
-    pub fn start(bus: &Bus, clock: Clock, supervisor: &Supervisor) -> Self {
+    /// Begins to follow `store`, and looks at once where `poked` is notified.
+    pub(crate) fn start(
+        store: Store,
+        poked: Arc<Notify>,
+        clock: Clock,
+        supervisor: &Supervisor,
+    ) -> Self {
         let events = broadcast::Sender::new(CAPACITY);
         let (begin, asked) = mpsc::channel(BEGINNING);
         let follower = Follower {
-            store: bus.store().clone(),
-            poked: bus.poked(),
+            store,
+            poked,
             clock,
             events,
             last: 0,

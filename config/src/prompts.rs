@@ -1,5 +1,7 @@
 //! Holds the prompts of `prompts/*.md` and fills in their values.
 
+use std::sync::Arc;
+
 use minijinja::value::Serde;
 use serde::Serialize;
 
@@ -140,10 +142,10 @@ impl Prompt {
     }
 }
 
-/// Every prompt, ready to be filled in.
+/// Every prompt, ready to be filled in; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Prompts {
-    environment: minijinja::Environment<'static>,
+    environment: Arc<minijinja::Environment<'static>>,
 }
 
 /// Says that a prompt could not be filled in.
@@ -165,6 +167,7 @@ impl Prompts {
                 .add_template(file, text)
                 .map_err(|error| broken(file, &error))?;
         }
+        let environment = Arc::new(environment);
         Ok(Self { environment })
     }
 

@@ -4,6 +4,7 @@
 mod found;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ropewalk_schemas::task::Validation;
 use ropewalk_schemas::{GlobPattern, RepoPath, RepoPathError, Slug};
@@ -202,10 +203,10 @@ impl StackProfile {
     }
 }
 
-/// Every stack profile by name.
+/// Every stack profile by name; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StackProfiles {
-    profiles: BTreeMap<String, StackProfile>,
+    profiles: Arc<BTreeMap<String, StackProfile>>,
 }
 
 impl StackProfiles {
@@ -224,6 +225,7 @@ impl StackProfiles {
             }
             profiles.insert(profile.name.clone(), profile);
         }
+        let profiles = Arc::new(profiles);
         Ok(Self { profiles })
     }
 

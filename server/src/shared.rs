@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, header};
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_bus::Tail;
 use ropewalk_config::settings::{BudgetSettings, Network};
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::health::Finding;
@@ -131,8 +130,6 @@ pub(crate) struct Inner {
     /// How the cookie of a login is called: another port is another program.
     pub(crate) cookie: String,
     source: ComponentName,
-    /// What happens, for whoever listens.
-    pub(crate) tail: Tail,
     /// What models are saying in conversations.
     pub(crate) partial_answers: PartialAnswers,
     /// How many may listen beside those who do.
@@ -217,7 +214,6 @@ impl ServerState {
             counters: Counters::default(),
             cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,
-            tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
             partial_answers: PartialAnswers::start(services.bus.live().subscribe(), supervisor),
             streams: Arc::new(Semaphore::new(options.capacity.streams)),
             stop: supervisor.shutdown().soft().clone(),

@@ -63,7 +63,7 @@ pub(crate) async fn open(
     let place = place.map_err(|_| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", text))?;
     let live = shared.services.bus.live().subscribe();
     let text = ("the program is about to stop", "try again once it runs");
-    let tail = shared.tail.listen().await;
+    let tail = shared.services.bus.tail().listen().await;
     let tail = tail.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", text))?;
     let reader = Reader {
         store: shared.services.store.clone(),

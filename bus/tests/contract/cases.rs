@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_bus::{Consumer, Failure, Poker, SocketHome, Tail, TailError};
-use ropewalk_runtime::Clock;
+use ropewalk_bus::{Consumer, Failure, Poker, SocketHome, TailError};
 use ropewalk_schemas::payload::TaskSkipped;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::{
@@ -437,7 +436,7 @@ pub(crate) async fn a_soft_stop_ends_the_inbox_and_lets_work_in_hand_finish(
 
 pub(crate) async fn a_soft_stop_ends_whoever_follows_the_timeline(world: World) -> Result<()> {
     let running = world.start().await?;
-    let tail = Tail::start(&running.bus, Clock::system(), &running.supervisor);
+    let tail = running.bus.tail();
     let mut events = tail.listen().await?;
     let sequence = world.emit(&running.store, "a", "1").await?;
     assert_eq!(events.next().await?.sequence, sequence);

@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::supervise::{SuperviseError, SupervisedServer};
-use ropewalk_bus::{
-    JetStreamOptions, LiveEvent, LiveRelay, Poker, SocketHome, Tail, TransportOptions,
-};
-use ropewalk_runtime::{Clock, Shutdown, Supervisor};
+use ropewalk_bus::{JetStreamOptions, LiveEvent, LiveRelay, Poker, SocketHome, TransportOptions};
+use ropewalk_runtime::{Shutdown, Supervisor};
 use ropewalk_schemas::{ProjectName, Subject};
 use ropewalk_store::ChangeSet;
 use ropewalk_tests::servers::nats_server_program;
@@ -49,13 +47,10 @@ async fn a_poke_brings_what_another_process_committed() -> Result<()> {
 async fn a_poke_brings_what_another_process_committed_to_whoever_follows_the_timeline() -> Result<()>
 {
     let world = World::embedded()?;
-    let running = world.start().await?;
+    let running = world.start_without_time().await?;
     let home = SocketHome::new(world.directory.path(), None);
     Poker::listen(&running.bus, &home, &running.supervisor)?;
-    // Time stands still: nobody looks by themselves.
-    let clock = Clock::manual(Clock::system().now());
-    let tail = Tail::start(&running.bus, clock, &running.supervisor);
-    let mut heard = tail.listen().await?;
+    let mut heard = running.bus.tail().listen().await?;
     let other = world.store().await?;
     for number in 0..3 {
         let there = world.emit(&other, "a", &format!("there {number}")).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
-use ropewalk_bus::{BusOptions, Failure, Inbox, SharingOptions, Tail};
+use ropewalk_bus::{BusOptions, Failure, Inbox, SharingOptions};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{ChangeSet, CommitError, Location, Store};
 use ropewalk_tests::servers::PostgresServer;
@@ -40,6 +40,16 @@ impl Team {
 
     /// Starts a bus as the process `name` would.
     async fn process(&self, name: &str, claim_lasts: Duration) -> Result<RunningBus> {
+        self.process_at(name, claim_lasts, Clock::system()).await
+    }
+
+    /// Starts one whose time is that of `clock`.
+    async fn process_at(
+        &self,
+        name: &str,
+        claim_lasts: Duration,
+        clock: Clock,
+    ) -> Result<RunningBus> {
         let sharing = SharingOptions {
             claim_lasts,
             ..SharingOptions::new(name)
@@ -48,7 +58,8 @@ impl Team {
             sharing: Some(sharing),
             ..self.world.options.clone()
         };
-        RunningBus::start(self.store().await?, self.world.transport()?, options).await
+        let (store, transport) = (self.store().await?, self.world.transport()?);
+        RunningBus::start_at(store, transport, options, clock).await
     }
 }
 
@@ -214,11 +225,10 @@ async fn what_one_process_failed_at_another_may_try() -> Result<()> {
 async fn a_server_tells_whoever_follows_the_timeline_what_another_process_committed() -> Result<()>
 {
     let team = Team::new()?;
-    let running = team.process("1", LONG).await?;
     // Time stands still: nobody looks by themselves.
     let clock = Clock::manual(Clock::system().now());
-    let tail = Tail::start(&running.bus, clock, &running.supervisor);
-    let mut heard = tail.listen().await?;
+    let running = team.process_at("1", LONG, clock).await?;
+    let mut heard = running.bus.tail().listen().await?;
     let other = team.store().await?;
     for number in 0..3 {
         let guidance = format!("there {number}");

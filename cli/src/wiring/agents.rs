@@ -166,7 +166,7 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     } else {
         None
     };
-    let machine = toolkit.machine()?;
+    let machine = toolkit.machine();
     let policy = toolkit.parts.policy.clone();
     let search = match &clone {
         Some(_) => toolkit.search(crew)?,
@@ -243,6 +243,7 @@ pub(crate) async fn open_clone(project: &Project, git: Git) -> Result<LocalClone
 struct Toolkit<'a> {
     parts: Parts<'a>,
     prompts: Prompts,
+    stacks: StackProfiles,
     templates: QuestionTemplates,
     deadlines: Deadlines,
 }
@@ -250,11 +251,11 @@ struct Toolkit<'a> {
 impl<'a> Toolkit<'a> {
     fn new(parts: Parts<'a>) -> Result<Self, CliError> {
         let deadlines = deadlines(parts.project.config());
-        let (prompts, templates) = (Prompts::shipped()?, QuestionTemplates::shipped()?);
         Ok(Self {
             parts,
-            prompts,
-            templates,
+            prompts: Prompts::shipped()?,
+            stacks: StackProfiles::shipped()?,
+            templates: QuestionTemplates::shipped()?,
             deadlines,
         })
     }
@@ -290,13 +291,13 @@ impl<'a> Toolkit<'a> {
     }
 
     /// Says what plans are made for: stacks, tools, who may install.
-    fn machine(&self) -> Result<Machine, CliError> {
+    fn machine(&self) -> Machine {
         let environment = super::child_environment(self.parts.environment);
-        Ok(Machine {
-            stacks: StackProfiles::shipped()?,
+        Machine {
+            stacks: self.stacks.clone(),
             runner: self.runner(environment),
             package_managers: self.config().build.package_managers.clone(),
-        })
+        }
     }
 
     /// Conversations go on before there is a commit; they are about no code then.
@@ -333,7 +334,7 @@ impl<'a> Toolkit<'a> {
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),
             templates: self.templates.clone(),
-            stacks: StackProfiles::shipped()?,
+            stacks: self.stacks.clone(),
             deadlines: self.deadlines,
             places: self.parts.project.places(),
             repository,
@@ -360,7 +361,7 @@ impl<'a> Toolkit<'a> {
             clone: repository.clone(),
             runner: self.runner(environment).owned_by(owner),
             prompts: self.prompts.clone(),
-            stacks: StackProfiles::shipped()?,
+            stacks: self.stacks.clone(),
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),
             options: BuildOptions {

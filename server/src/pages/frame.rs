@@ -72,7 +72,14 @@ impl FromRequestParts<ServerState> for Frame {
         let text = "the program is about to stop; try again once it runs";
         let stopping = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", text);
         // Before anything is loaded, so that nothing is missed in between.
-        let position = shared.tail.listen().await.map_err(stopping)?.after;
+        let position = shared
+            .services
+            .bus
+            .tail()
+            .listen()
+            .await
+            .map_err(stopping)?
+            .after;
         let pending = Query::new().equal("state", QuestionState::Pending.as_str());
         let store = &shared.services.store;
         let (halt, waiting) =

@@ -1,6 +1,6 @@
 //! Tells whoever runs `up` what waits for a person, what stands still and what ended, each with the command that goes on.
 
-use ropewalk_bus::{Tail, TailError};
+use ropewalk_bus::TailError;
 use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason, TaskCounts};
@@ -21,7 +21,7 @@ const LETTERS: usize = 200;
 /// Begins to tell, until the process stops.
 pub(super) fn begin(host: &Host, output: &Output) {
     let services = &host.services;
-    let tail = Tail::start(&services.bus, services.clock.clone(), &host.supervisor);
+    let tail = services.bus.tail().clone();
     let (output, store) = (output.clone(), services.store.clone());
     host.supervisor.spawn("notices", async move {
         while let Ok(mut events) = tail.listen().await {
