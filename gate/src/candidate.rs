@@ -11,6 +11,8 @@ use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{Gate, GateCheck, SpentTime};
+use crate::control::{self, TestFiles};
+use crate::difference::DifferenceReport;
 use crate::difference::protected::{self, ProtectedChange};
 use crate::error::GateError;
 use crate::judge::Ruling;
@@ -53,7 +55,7 @@ pub async fn check(
     let seen = history.name(&tree)?;
     let gate = runner.gate_at(candidate.base).await?;
     let mut verdict = Findings::default();
-    let looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
+    let mut looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
     let mut ran = GateRuns::default();
     let asked = async |commit| install::for_tasks(runner, &gate, commit, [candidate.task]).await;
     let mut installs = asked(candidate.commit).await?;
@@ -79,13 +81,8 @@ pub async fn check(
             return Ok(None);
         };
         ran = all;
-        if verdict.is_clean() && may_weaken(&changed) {
-            let compared = compare(&mut job, &ran.checks, &mut verdict).await?;
-            if !compared {
-                return Ok(None);
-            }
-        }
-        if verdict.is_clean() && !prove(&mut job, &mut ran, &mut verdict).await? {
+        let difference = (&changed[..], &mut looked);
+        if !weigh(&mut job, difference, &installs, &mut ran, &mut verdict).await? {
             return Ok(None);
         }
     }
@@ -117,6 +114,28 @@ pub async fn check(
         changed: looked.changed,
         installable: installs.iter().any(Install::is_of_packages),
     }))
+}
+
+/// Looks what a pass is worth: the tests beside those of the parent, the commands with the tests as they were, and the task's
+/// own check on the parent; false when it was ended from outside.
+async fn weigh(
+    job: &mut Job<'_>,
+    (changed, looked): (&[ChangedFile], &mut DifferenceReport),
+    installs: &[Install],
+    ran: &mut GateRuns,
+    findings: &mut Findings,
+) -> Result<bool, GateError> {
+    if findings.is_clean() && may_weaken(changed) && !compare(job, &ran.checks, findings).await? {
+        return Ok(false);
+    }
+    if findings.is_clean() {
+        let tests = (installs, &looked.tests);
+        let Some(asked) = changed_tests_hold(job, tests, &ran.checks, findings).await? else {
+            return Ok(false);
+        };
+        looked.protected.extend(asked);
+    }
+    Ok(!findings.is_clean() || prove(job, ran, findings).await?)
 }
 
 /// What the commands of a gate are run for.
@@ -291,6 +310,39 @@ async fn compare(
         }
     }
     Ok(true)
+}
+
+/// Runs the commands that count tests on the candidate with the tests as they were, where it changed some; returns what a
+/// person would have to accept, and nothing when it was ended from outside.
+async fn changed_tests_hold(
+    job: &Job<'_>,
+    (installs, tests): (&[Install], &TestFiles),
+    runs: &[CheckRun],
+    findings: &mut Findings,
+) -> Result<Option<Vec<ProtectedChange>>, GateError> {
+    let counted = job.checks.iter().zip(runs).filter(|(check, run)| {
+        let tests = run.tests.as_ref();
+        check.expected.is_none() && tests.is_some_and(|tests| tests.passed > 0)
+    });
+    let counted: Vec<Check<'_>> = counted.map(|(check, _)| *check).collect();
+    if tests.changed.is_empty() || counted.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let commit = job.candidate.commit;
+    let before = control::with_tests_as_they_were(&job.runner.clone, commit, tests).await?;
+    let place = (&before, job.history);
+    let prepared = Site::prepare(job.runner, place, installs, job.cancel, findings).await?;
+    let Some((mut site, _)) = prepared else {
+        return Ok(None);
+    };
+    if !findings.is_clean() {
+        return Ok(Some(Vec::new()));
+    }
+    let asked = control::holds_as_it_was(&mut site, &counted, tests, job.cancel).await?;
+    for change in asked.iter().flatten() {
+        findings.add(FailureClass::Tampered, change.why.clone());
+    }
+    Ok(asked)
 }
 
 /// Runs the task's own check on the parent, where that says what its pass is worth; false when it was ended from outside.

@@ -13,6 +13,7 @@ use ropewalk_workspace::clone::{FileEntry, FileKind};
 
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
+use crate::control::{ChangedTest, TestFiles};
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
@@ -25,6 +26,8 @@ pub(crate) struct DifferenceReport {
     pub(crate) protected: Vec<ProtectedChange>,
     /// The changed files, each with a hash of its content.
     pub(crate) changed: Vec<String>,
+    /// What became of the files of tests.
+    pub(crate) tests: TestFiles,
 }
 
 /// A changed file with its contents.
@@ -79,7 +82,33 @@ pub(crate) async fn inspect(
     Ok(DifferenceReport {
         protected,
         changed: changed.collect(),
+        tests: tests_in(candidate, &files),
     })
+}
+
+/// Sorts the files of tests into those that were there, less what a person allowed, and those that are new.
+fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
+    let mut tests = TestFiles::default();
+    for file in files.iter().filter(|file| protected::is_test(&file.path)) {
+        let change = ProtectedChange {
+            path: file.path.clone(),
+            before: file.before.as_deref().map(ContentHash::of),
+            after: file.after.as_deref().map(ContentHash::of),
+            why: String::new(),
+        };
+        match &file.before {
+            None => tests.added.push(file.path.clone()),
+            Some(before) if file.at_base && !has_consent(candidate, &change) => {
+                tests.changed.push(ChangedTest {
+                    path: file.path.clone(),
+                    before: before.clone(),
+                    after: file.after.clone(),
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    tests
 }
 
 /// Reads the changed files before and after, and looks which of them were there when the build began.

@@ -9,6 +9,7 @@
 
 pub mod candidate;
 pub mod checks;
+mod control;
 pub mod counts;
 mod difference;
 mod error;

@@ -1,5 +1,7 @@
 //! Agents that claim more than they did.
 
+mod controls;
+
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;

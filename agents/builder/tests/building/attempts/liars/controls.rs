@@ -1,0 +1,108 @@
+//! Work that passes its tests only because of what it did to them.
+
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, task};
+use crate::world::script::{Step, steps};
+
+const GATE: &str = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest\"\n";
+
+const TEST: &str = "import unittest\nimport calc\n\n\nclass Calc(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(calc.add(2, 3), 5)\n";
+
+const BROKEN: &str = "def add(a, b):\n    return a - b\n";
+
+fn house(work: &str) -> House {
+    let script = steps("T-1", &[Step::Shell(work.to_owned())]);
+    let files = [
+        ("ropewalk.toml", GATE),
+        ("test_calc.py", TEST),
+        ("calc.py", BROKEN),
+    ];
+    House::new(&script)
+        .with_files(&files)
+        .with(|options| options.tries.tries = 1)
+}
+
+/// Builds one task that may change the product and, where it says so, its tests; until it waits or the build has ended.
+async fn tried(work: &str, more: &[&str]) -> (Build, Task) {
+    let house = house(work);
+    let open = house.open().await;
+    let plan: Value = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py", "more_files": more,
+        "validation": { "command": "true", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open
+        .until(spec, |build, tasks| {
+            build.completed_at.is_some() || tasks[0].state == TaskState::Waiting
+        })
+        .await;
+    open.close().await;
+    let tried = task(&tasks, "T-1").clone();
+    (build, tried)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_gains_what_empties_it_is_asked_about() {
+    let wrong = "sed -i 's/a - b/a * b/' calc.py";
+    let emptied = [
+        "sed -i 's/^        self.assert/        return\\n        self.assert/' test_calc.py",
+        "printf '\\n\\ndef add(a, b):\\n    return a + b\\n\\n\\ncalc.add = add\\n' >> test_calc.py",
+        "sed -i 's/    def test_adds/    async def test_adds/; 1a # more' test_calc.py",
+    ];
+    for empties in emptied {
+        let (_, task) = tried(&format!("{wrong}; {empties}"), &["test_calc.py"]).await;
+        assert_eq!(
+            (task.state, task.waiting_for),
+            (TaskState::Waiting, Some(WaitReason::Person)),
+            "{empties}: {:?}",
+            task.reason
+        );
+        let failure = task.failures.last().unwrap();
+        assert_eq!(failure.class, FailureClass::Tampered, "{empties}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_gains_another_one_is_nobodys_question() {
+    let gains = "sed -i 's/a - b/a + b/' calc.py; \
+                 printf '\\n    def test_none(self):\\n        self.assertEqual(calc.add(0, 0), 0)\\n' >> test_calc.py";
+    let (build, task) = tried(gains, &["test_calc.py"]).await;
+    assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_whose_tests_cannot_fail_any_more_does_not_succeed() {
+    let takes = [
+        // Ends the process of the tests before one runs.
+        "printf 'import os\\nos._exit(0)\\n' > calc.py",
+        // Says what a runner says, and ends it.
+        "printf 'import os, sys\\nsys.stderr.write(\"Ran 1 test in 0.001s\\\\n\\\\nOK\\\\n\")\\nsys.stderr.flush()\\nos._exit(0)\\n' > calc.py",
+        // Takes away what an assertion finds.
+        "sed -i '1i import unittest\\nunittest.TestCase.assertEqual = lambda *a: None\\n' calc.py; sed -i 's/a - b/a * b/' calc.py",
+    ];
+    for takes in takes {
+        let (build, task) = tried(takes, &[]).await;
+        assert_eq!(
+            task.state,
+            TaskState::Complete,
+            "{takes}: {:?}",
+            task.reason
+        );
+        assert_eq!(
+            build.state,
+            BuildState::Failed,
+            "{takes}: {:?}",
+            build.reason
+        );
+        let reason = build.reason.clone().unwrap_or_default();
+        assert!(
+            reason.contains("passes whatever its tests find"),
+            "{takes}: {reason}"
+        );
+    }
+}

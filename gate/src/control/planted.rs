@@ -1,0 +1,353 @@
+//! Writes a test that cannot pass behind those of a file, as its language and its runner have them.
+//!
+//! Each tries every assertion that it knows, and passes only where one of them lets something false go: so that who
+//! takes away what one of them finds is seen, too. To know one more language: write its function, and name its endings.
+
+use ropewalk_schemas::{CommitId, ContentHash};
+
+use crate::difference::protected::is_test;
+
+/// So many letters of a hash make a name that nothing else has.
+const LETTERS: usize = 12;
+
+/// Names the test that is planted into a commit; nobody who wrote the commit can know it.
+pub(super) fn name(commit: &CommitId) -> String {
+    let hash = ContentHash::of(commit.as_str().as_bytes()).to_string();
+    let letters: String = hash.chars().rev().take(LETTERS).collect();
+    format!("case_{letters}")
+}
+
+/// Says whether a file may hold tests, by its name.
+pub(super) fn may_take(path: &str) -> bool {
+    match ending(path) {
+        // Tests of Rust stand beside what they test.
+        "rs" => true,
+        "py" | "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "tsx" | "go" => is_test(path),
+        _ => false,
+    }
+}
+
+/// Returns a file of tests with one more that cannot pass; none where it holds no tests that are understood.
+pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
+    match ending(path) {
+        "rs" => rust(text, name),
+        "py" => python(text, name),
+        "go" => go(text, name),
+        ending => javascript(ending, text, name),
+    }
+}
+
+fn ending(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+fn rust(text: &str, name: &str) -> Option<String> {
+    let has_tests = text.contains("#[test]") || text.contains("::test]");
+    has_tests.then(|| {
+        format!(
+            "{text}\n#[cfg(test)]\nmod {name} {{\n    #[test]\n    fn {name}() {{\n        assert_eq!(1, 2);\n    }}\n}}\n"
+        )
+    })
+}
+
+const PYTHON: &str = r#"
+
+import unittest as NAME_unittest
+
+
+class NAME(NAME_unittest.TestCase):
+    def test_NAME(self):
+        claims = [
+            lambda: self.assertEqual(1, 2),
+            lambda: self.assertNotEqual(1, 1),
+            lambda: self.assertTrue(False),
+            lambda: self.assertFalse(True),
+            lambda: self.assertIs(1, None),
+            lambda: self.assertIsNone(1),
+            lambda: self.assertIn(1, []),
+            lambda: self.assertRaises(ValueError, int, "1"),
+        ]
+        held = 0
+        for claim in claims:
+            try:
+                claim()
+            except AssertionError:
+                held += 1
+        if held == len(claims):
+            raise AssertionError("NAME cannot pass")
+
+
+"#;
+
+fn python(text: &str, name: &str) -> Option<String> {
+    let has_tests = text.contains("def test") || text.contains("TestCase");
+    if !has_tests {
+        return None;
+    }
+    let planted = PYTHON.replace("NAME", name);
+    // A file that runs its tests by itself does so with its last lines.
+    let begins = |line: &str| line.starts_with("if __name__");
+    let (before, after) = match text.lines().position(begins) {
+        None => (text.to_owned(), String::new()),
+        Some(line) => {
+            let lines: Vec<&str> = text.lines().collect();
+            let (before, after) = lines.split_at(line);
+            (before.join("\n"), after.join("\n") + "\n")
+        }
+    };
+    Some(format!("{before}{planted}{after}"))
+}
+
+fn go(text: &str, name: &str) -> Option<String> {
+    let has_tests = text.contains("\"testing\"") && text.contains("*testing.T");
+    has_tests.then(|| {
+        format!(
+            "{text}\nfunc Test_{name}(t *testing.T) {{\n\tt.Fatal(\"{name} cannot pass\")\n}}\n"
+        )
+    })
+}
+
+/// What holds of the assertions of node, given `test`, `assert` and a name.
+const NODE: &str = r"
+TEST('NAME', () => {
+  const claims = [
+    () => ASSERT.equal(1, 2),
+    () => ASSERT.strictEqual(1, 2),
+    () => ASSERT.notStrictEqual(1, 1),
+    () => ASSERT.deepEqual([1], [2]),
+    () => ASSERT.deepStrictEqual([1], [2]),
+    () => ASSERT.ok(false),
+    () => ASSERT(false),
+    () => ASSERT.throws(() => 1),
+  ];
+  const held = claims.filter((claim) => { try { claim(); return false; } catch { return true; } });
+  if (held.length === claims.length) throw new Error('NAME cannot pass');
+});
+";
+
+/// The same of `expect`.
+const EXPECT: &str = r"
+TEST('NAME', () => {
+  const claims = [
+    () => EXPECT(1).toBe(2),
+    () => EXPECT(1).toEqual(2),
+    () => EXPECT([1]).toStrictEqual([2]),
+    () => EXPECT(false).toBeTruthy(),
+    () => EXPECT(true).toBeFalsy(),
+    () => EXPECT(1).toBeNull(),
+    () => EXPECT([1]).toContain(2),
+    () => EXPECT(() => 1).toThrow(),
+  ];
+  const held = claims.filter((claim) => { try { claim(); return false; } catch { return true; } });
+  if (held.length === claims.length) throw new Error('NAME cannot pass');
+});
+";
+
+fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
+    let imports = |line: &str| line.starts_with("import ");
+    let is_module = match ending {
+        "cjs" => false,
+        "js" | "jsx" => text.lines().any(imports),
+        _ => true,
+    };
+    let bring = |what: &str, from: &str| {
+        if is_module {
+            let what = what.replace(": ", " as ");
+            format!("import {what} from '{from}';\n")
+        } else {
+            format!("const {what} = require('{from}');\n")
+        }
+    };
+    let assert = format!("{name}_assert");
+    let (head, body, call) = if text.contains("node:test") {
+        let head = bring(&format!("{{ test: {name}_test }}"), "node:test")
+            + &bring(&assert, "node:assert");
+        (head, NODE, format!("{name}_test"))
+    } else if text.contains("vitest") || text.contains("@jest/globals") {
+        let from = if text.contains("vitest") {
+            "vitest"
+        } else {
+            "@jest/globals"
+        };
+        let what = format!("{{ test: {name}_test, expect: {name}_expect }}");
+        (bring(&what, from), EXPECT, format!("{name}_test"))
+    } else if text.contains("expect(") {
+        (String::new(), EXPECT, "it".to_owned())
+    } else if text.contains("it(") {
+        (bring(&assert, "node:assert"), NODE, "it".to_owned())
+    } else {
+        return None;
+    };
+    let expect = if head.contains("_expect") {
+        format!("{name}_expect")
+    } else {
+        "expect".to_owned()
+    };
+    let body = body
+        .replace("TEST", &call)
+        .replace("ASSERT", &assert)
+        .replace("EXPECT", &expect)
+        .replace("NAME", name);
+    Some(format!("{text}\n{head}{body}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::{Command, Output};
+
+    use super::*;
+
+    const NAME: &str = "case_0a1b2c3d4e5f";
+
+    fn planted(path: &str, text: &str) -> Option<String> {
+        may_take(path).then(|| plant(path, text, NAME)).flatten()
+    }
+
+    /// Writes files and runs a command among them; returns whether it passed, and what it said.
+    fn run(files: &[(&str, &str)], command: &[&str]) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let [program, arguments @ ..] = command else {
+            panic!("no command");
+        };
+        let ran = Command::new(program)
+            .args(arguments)
+            .current_dir(directory.path())
+            .output();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = ran.unwrap();
+        let said = [stdout, stderr].concat();
+        (
+            status.success(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    }
+
+    #[test]
+    fn a_planted_test_fails_beside_those_of_python_and_passes_where_an_assertion_finds_nothing() {
+        let test = "import unittest\nimport calc\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(calc.add(2, 3), 5)\n\n\nif __name__ == \"__main__\":\n    unittest.main()\n";
+        let test = planted("tests/test_calc.py", test).unwrap();
+        let honest = "def add(a, b):\n    return a + b\n";
+        let command = ["python3", "-m", "unittest", "tests/test_calc.py"];
+        for own in [
+            &command[..],
+            &[
+                "python3",
+                "-c",
+                "import runpy, sys\nsys.path.insert(0, '.')\nrunpy.run_path('tests/test_calc.py', run_name='__main__')",
+            ],
+        ] {
+            let (passed, said) = run(&[("calc.py", honest), ("tests/test_calc.py", &test)], own);
+            assert!(!passed && said.contains(NAME), "{said}");
+            assert!(
+                said.contains("Ran 2 tests") && said.contains("failures=1"),
+                "{said}"
+            );
+        }
+        for takes in ["assertEqual", "assertIn", "assertRaises", "assertIsNone"] {
+            let patched = format!(
+                "import unittest\nunittest.TestCase.{takes} = lambda *a, **k: None\n\n\n{honest}"
+            );
+            let files = [("calc.py", patched.as_str()), ("tests/test_calc.py", &test)];
+            let (passed, said) = run(&files, &command);
+            assert!(passed, "{takes}: {said}");
+        }
+        let ends = ("calc.py", "import os\nos._exit(0)\n");
+        let (passed, said) = run(&[ends, ("tests/test_calc.py", &test)], &command);
+        assert!(passed && !said.contains(NAME), "{said}");
+    }
+
+    #[test]
+    fn a_planted_test_fails_beside_those_of_node_and_passes_where_an_assertion_finds_nothing() {
+        let common = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('./calc.js');\ntest('adds', () => { assert.strictEqual(add(2, 3), 5); });\n";
+        let module = "import test from 'node:test';\nimport assert from 'node:assert';\nimport calc from './calc.js';\ntest('adds', () => { assert.strictEqual(calc.add(2, 3), 5); });\n";
+        let honest = "exports.add = (a, b) => a + b;\n";
+        let takes =
+            "require('node:assert').strictEqual = () => {};\nexports.add = (a, b) => a * b;\n";
+        for (path, text) in [
+            ("calc.test.js", common),
+            ("calc.test.cjs", common),
+            ("calc.test.mjs", module),
+        ] {
+            let test = planted(path, text).unwrap();
+            let (passed, said) = run(
+                &[("calc.js", honest), (path, &test)],
+                &["node", "--test", path],
+            );
+            assert!(!passed && said.contains(NAME), "{path}: {said}");
+            let (passed, said) = run(
+                &[("calc.js", takes), (path, &test)],
+                &["node", "--test", path],
+            );
+            assert!(passed, "{path}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_planted_test_fails_beside_those_of_rust_and_passes_where_a_macro_finds_nothing() {
+        let tests = "#[test]\nfn adds() {\n    assert_eq!(2 + 3, 5);\n}\n";
+        let takes = "macro_rules! assert_eq { ($($any:tt)*) => {}; }\n";
+        for (text, passes) in [(tests.to_owned(), false), (takes.to_owned() + tests, true)] {
+            let test = planted("src/lib.rs", &text).unwrap();
+            let build = [
+                "rustc",
+                "--test",
+                "--edition",
+                "2021",
+                "-o",
+                "ran",
+                "lib.rs",
+            ];
+            let both = format!("{} && ./ran", build.join(" "));
+            let (passed, said) = run(&[("lib.rs", &test)], &["sh", "-c", &both]);
+            assert_eq!(passed, passes, "{said}");
+            let told = format!(
+                "test {NAME}::{NAME} ... {}",
+                if passes { "ok" } else { "FAILED" }
+            );
+            assert!(said.contains(&told), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_test_is_planted_only_where_tests_are_understood() {
+        let expects = "test('adds', () => { expect(add(1, 1)).toBe(2); });\n";
+        let cases = [
+            (
+                "a.test.ts",
+                "import { it } from 'vitest';\nit('a', () => {});\n",
+                Some("from 'vitest'"),
+            ),
+            ("a.test.js", expects, Some("it('case_")),
+            (
+                "test/a.js",
+                "describe('a', () => { it('b', () => {}); });\n",
+                Some("_assert.ok(false)"),
+            ),
+            (
+                "a_test.go",
+                "import \"testing\"\nfunc TestA(t *testing.T) {}\n",
+                Some("func Test_case_"),
+            ),
+            ("src/lib.rs", "pub fn add() {}\n", None),
+            ("tests/data.py", "ROWS = [1]\n", None),
+            ("src/calc.py", "def test(): pass\n", None),
+            ("tests/a.rb", "def test_a; end\n", None),
+            ("tests/fixture.js", "module.exports = 1;\n", None),
+        ];
+        for (path, text, holds) in cases {
+            let found = planted(path, text);
+            assert_eq!(found.is_some(), holds.is_some(), "{path}");
+            let found = found.unwrap_or_default();
+            assert!(found.contains(holds.unwrap_or_default()), "{path}: {found}");
+        }
+    }
+}
