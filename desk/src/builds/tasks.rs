@@ -1,5 +1,7 @@
 //! What people want of the tasks of a build: another try, and that they hear something.
 
+use std::collections::BTreeSet;
+
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::illegal::{self, IllegalRequest};
@@ -94,6 +96,7 @@ pub async fn tell(
         None => !matches!(task.state, TaskState::Complete | TaskState::Skipped),
     };
     let mut hearing = of_build(&context.store, build.id).await?;
+    hearing.extend(still_worked_on(&context.store, build).await?);
     hearing.retain(|task| hears(task));
     if hearing.is_empty() {
         return Err(named.map_or(TaskError::NoneOpen(build.id), |task| unknown(build, task)));
@@ -103,9 +106,9 @@ pub async fn tell(
     for task in &hearing {
         illegal::tell(task)?;
         changes.emit(context.event(
-            Subject::task(build.id, &task.id),
+            Subject::task(task.build, &task.id),
             Payload::BuildTell(BuildTell {
-                build_id: build.id,
+                build_id: task.build,
                 task_id: task.id.clone(),
                 said_by: person.name.to_string(),
                 text: text.to_owned(),
@@ -113,7 +116,25 @@ pub async fn tell(
         ));
     }
     context.store.commit(changes).await?;
-    Ok(hearing.into_iter().map(|task| task.record.id).collect())
+    let mut told: Vec<TaskId> = hearing.into_iter().map(|task| task.record.id).collect();
+    let mut seen = BTreeSet::new();
+    told.retain(|task| seen.insert(task.clone()));
+    Ok(told)
+}
+
+/// Lists the tasks that a build which gave way to `build` still works on: what they land is kept here.
+async fn still_worked_on(store: &Store, build: &Build) -> Result<Vec<Versioned<Task>>, ReadError> {
+    let mut found = Vec::new();
+    let mut before = build.continues;
+    while let Some(id) = before {
+        let Some(row) = store.get::<Build>(&id.to_string()).await? else {
+            break;
+        };
+        let tasks = of_build(store, id).await?.into_iter();
+        found.extend(tasks.filter(|task| task.state.is_active()));
+        before = row.continues;
+    }
+    Ok(found)
 }
 
 fn unknown(build: &Build, task: &str) -> TaskError {

@@ -9,9 +9,11 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{SpecId, UserSlug};
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task};
+use super::amending::amend_as;
+use crate::world::house::{House, OpenHouse, task, writes};
 
 /// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
 /// conversation holds that.
@@ -128,6 +130,52 @@ async fn what_is_said_while_the_gate_runs_is_heard_before_it_lands() {
     heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
     assert_eq!(house.requests("T-1").len(), 2);
     assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoever_works_there() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, said) = (place.path().join("begun"), place.path().join("said"));
+    let script = [
+        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
+        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+        writes("T-2", "b.txt", "good\n", None),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan(CHECK)).await;
+    seen(&begun).await;
+    let (first, _) = open.until(spec, |_, _| true).await;
+    let more = json!([plan(CHECK)[0], {
+        "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt",
+        "validation": { "command": "grep -q good b.txt", "expected": "exit 0" },
+    }]);
+    amend_as(&open, spec, 2, more).await;
+    let second = loop {
+        let query = Query::new().equal("spec", spec.to_string());
+        let found = open.services.store.list::<Build>(query).await.unwrap();
+        match found.into_iter().find(|build| build.id != first.id) {
+            Some(build) => break build.into_inner(),
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    let ada = Person::alone(UserSlug::parse("ada").unwrap());
+    let told = builds::tasks::tell(&open.context, &second, Some("T-1"), &ada, "use tabs").await;
+    assert_eq!(
+        told.unwrap().len(),
+        1,
+        "one task, whichever build works on it"
+    );
+    while task(&open.tasks(first.id).await, "T-1").guidance.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    std::fs::write(&said, "").unwrap();
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "tabs");
+    assert_eq!(open.attempts(first.id, "T-1").await.len(), 1, "it went on");
+    assert!(open.attempts(second.id, "T-1").await.is_empty());
     open.close().await;
 }
 
