@@ -199,6 +199,11 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
         return verify(work, report).await;
     }
     match join::join(work).await? {
+        JoinOutcome::Stands(head) if joining::has_come_in(work, &head).await? => {
+            let why =
+                "the other branch has come in already, and the task only checks that it holds";
+            return Ok(Ending::Interrupted(why.to_owned()));
+        }
         JoinOutcome::Stands(head) => work.stand_on(joining::base(work, head).await?),
         JoinOutcome::Failed(fault) => return Ok(Ending::Failed(fault)),
         JoinOutcome::Lost(reason) => return Ok(Ending::Interrupted(reason)),

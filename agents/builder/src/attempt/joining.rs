@@ -1,13 +1,37 @@
 //! Lets an attempt join another branch into that of its build: it begins where both bear the marks of what stands against
 //! each other, and what it makes of that lands as one commit of both.
 
+use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::ChangeSet;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, Side};
 
 use super::work::Work;
-use crate::context;
+use crate::context::{self, retry_on_conflict};
 use crate::error::BuilderError;
+
+/// Leaves a task whose other branch has come in by another way nothing to do but to look that it holds: what it would
+/// resolve stands against nothing any more. Says that the attempt ends so.
+pub(super) async fn has_come_in(work: &Work<'_>, head: &CommitId) -> Result<bool, BuilderError> {
+    let Some(other) = &work.claim.task.joins else {
+        return Ok(false);
+    };
+    if !work.shared.clone.is_ancestor(other, head).await? {
+        return Ok(false);
+    }
+    retry_on_conflict!(&work.claim.task.id, {
+        if let Some(rows) = work.rows().await? {
+            let mut task = rows.task.record.clone();
+            task.block.action = Action::Verify;
+            let mut changes = ChangeSet::new();
+            changes.update(&rows.task, &task);
+            work.context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    })?;
+    Ok(true)
+}
 
 /// Returns what an attempt begins on that stands on `head`: that itself, unless its task joins another branch.
 pub(super) async fn base(work: &Work<'_>, head: CommitId) -> Result<CommitId, BuilderError> {

@@ -6,15 +6,17 @@ use ropewalk_builder::Shape;
 use ropewalk_builder::land::LandRequest;
 use ropewalk_desk::builds::landing::{self, Landing, LandingError};
 use ropewalk_desk::people::Person;
-use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::task::{Action, Task, TaskState};
+use ropewalk_schemas::{TaskId, UserSlug};
+use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::script::{append_and_meet, steps};
 
 const MARKS: &str = "<<<<<<< ours\ngood\n=======\nmine\n>>>>>>> theirs\n";
 
@@ -107,6 +109,43 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     assert_eq!(open.git(&["show", "main:a.txt"]), "good\nmine");
     assert_eq!(open.git(&["show", "main:beside.txt"]), "beside");
     assert_eq!(open.git(&["status", "--porcelain"]), "");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_come_in_by_another_way_is_no_models_to_join() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, go) = (place.path().join("begun"), place.path().join("go"));
+    let script = steps("T-1", &[append_and_meet("good", "a.txt", &begun, &go)]);
+    let house = House::new(&script);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, tasks) = open
+        .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
+        .await;
+    // What it is to join, its branch stands on already.
+    let mut block = task(&tasks, "T-1").block.clone();
+    block.id = TaskId::parse("MERGE-1").unwrap();
+    block.action = Action::Update;
+    let merge = Task {
+        joins: build.base.clone(),
+        ..Task::planned(build.id, 2, block)
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&merge);
+    open.services.store.commit(changes).await.unwrap();
+    std::fs::write(&go, "").unwrap();
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let merge = task(&tasks, "MERGE-1");
+    assert_eq!((merge.state, merge.tries), (TaskState::Complete, 0));
+    assert!(house.prompts("MERGE-1").is_empty(), "no model was asked");
+    assert!(merge.failures.is_empty(), "{:?}", merge.failures);
     open.close().await;
 }
 
