@@ -93,7 +93,7 @@ fn typed(question: &Question, text: &str) -> Result<Reply, Refusal> {
             return chosen(choice, words);
         }
     }
-    if takes_words(question) {
+    if takes_words(question) && !is_number_of_none(question, text) {
         return Ok(Reply {
             choice: None,
             text: text.to_owned(),
@@ -122,6 +122,18 @@ fn named<'a>(question: &'a Question, text: &str) -> Option<&'a Choice> {
         choices.iter().find(same)
     };
     by_id.or_else(by_number).or_else(by_label)
+}
+
+/// Says whether a text is the number of a choice that there is not: whoever writes it has miscounted. Where choices hold
+/// numbers themselves, another number may be an answer.
+fn is_number_of_none(question: &Question, text: &str) -> bool {
+    let has_digit = |choice: &Choice| {
+        choice
+            .label
+            .contains(|letter: char| letter.is_ascii_digit())
+    };
+    let choices = &question.choices;
+    text.parse::<usize>().is_ok() && !choices.is_empty() && !choices.iter().any(has_digit)
 }
 
 /// Returns what follows the id of a choice: `guide use dates`, `guide: use dates`.
@@ -196,6 +208,8 @@ pub(super) mod tests {
             (&plain, "other: a boat", Ok(reply(Some("other"), "a boat"))),
             (&plain, "others", Err(Refusal::NotAChoice)),
             (&free, "maybe", Ok(reply(None, "maybe"))),
+            (&free, "7", Err(Refusal::NotAChoice)),
+            (&free, "7 of them", Ok(reply(None, "7 of them"))),
             (&free, "1", Ok(reply(Some("yes"), "Yes, go on"))),
         ];
         for (question, text, expected) in cases {
