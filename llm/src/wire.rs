@@ -133,7 +133,6 @@ impl Endpoint {
 
     /// Reads a successful answer that is no event stream: an error in disguise, or the wrong address.
     async fn no_stream(&self, response: Response, bounds: &Bounds) -> ModelError {
-        let status = response.status().as_u16();
         let page = match read_page(response, bounds).await {
             Ok(page) => page,
             Err(error) => return error,
@@ -142,8 +141,8 @@ impl Endpoint {
             .ok()
             .as_ref()
             .and_then(in_stream);
-        error.unwrap_or_else(|| ModelError::Refused {
-            status,
+        // Somebody in between speaks, or the address is wrong: the request is not at fault.
+        error.unwrap_or_else(|| ModelError::Malformed {
             message: format!(
                 "`{}` answers without an event stream; check the base URL",
                 self.url

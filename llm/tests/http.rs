@@ -138,17 +138,13 @@ async fn a_refused_key_gets_one_request_and_names_its_variable() -> Result<()> {
 }
 
 #[tokio::test]
-async fn refusals_overflows_and_wrong_addresses_get_one_request() -> Result<()> {
+async fn refusals_overflows_and_redirections_get_one_request() -> Result<()> {
     let too_long = "prompt is too long: 9 tokens > 8 maximum";
     let cases = [
         (error_page(400, "invalid_request_error", "bad"), false),
         (error_page(404, "not_found_error", "no such model"), false),
         (error_page(400, "invalid_request_error", too_long), true),
         (ResponseTemplate::new(302), false),
-        (
-            ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html"),
-            false,
-        ),
     ];
     for (answer, overflow) in cases {
         let stub = Stub::start(None, answer).await?;
@@ -161,6 +157,22 @@ async fn refusals_overflows_and_wrong_addresses_get_one_request() -> Result<()> 
         ensure!(expected, "{reply:?}");
         assert_eq!(stub.requests().await, 1);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_stream_is_asked_again_and_says_to_check_the_address() -> Result<()> {
+    let page = || ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html");
+    let stub = Stub::start(Some(page()), events(WHOLE)).await?;
+    assert_eq!(stub.ask().await?.text(), "ho");
+    assert_eq!(stub.requests().await, 2);
+
+    let stub = Stub::start(None, page()).await?;
+    let reply = stub.ask().await;
+    let Err(ModelError::Malformed { message }) = &reply else {
+        anyhow::bail!("{reply:?}");
+    };
+    ensure!(message.contains("check the base URL"), "{message}");
     Ok(())
 }
 
