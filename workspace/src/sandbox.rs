@@ -320,7 +320,10 @@ impl Sandbox {
             .map(|home| real(Path::new(home)));
         let needed = interpreter::below(&directory, home.as_deref(), &reach.writable);
         system.extend(needed.into_iter().map(Mount::Read));
-        let plan = Plan::new(&directory, &system, &options.hidden, &reach, options.limits)
+        // What is not there hides nothing, and nobody can make it where the system lies open to be read.
+        let there = options.hidden.iter().filter(|place| place.exists());
+        let hidden: Vec<PathBuf> = there.cloned().collect();
+        let plan = Plan::new(&directory, &system, &hidden, &reach, options.limits)
             .with_shown(shown(options, &reach))
             .with_door(way.door.map(real))
             .with_groups(way.group.map(Group::entries).unwrap_or_default());

@@ -65,7 +65,7 @@ impl UserRepository {
     pub async fn inspect(git: &Git, path: &Path) -> Result<Self, GitError> {
         let path = path.canonicalize().map_err(GitError::files(path))?;
         if !path.is_dir() {
-            return Err(GitError::NotARepository(path));
+            return Err(GitError::no_repository(path));
         }
         let call = Call::new([
             "rev-parse",
@@ -79,7 +79,7 @@ impl UserRepository {
         .variable("GIT_CEILING_DIRECTORIES", path.parent().unwrap_or(&path));
         let output = git.try_run(call).await?;
         if output.stderr.contains("not a git repository") {
-            return Err(GitError::NotARepository(path));
+            return Err(GitError::no_repository(path));
         }
         if output.code != 0 {
             return Err(output.failure("rev-parse".to_owned()));

@@ -1,6 +1,6 @@
 //! Says what went wrong with git, so that callers can tell the cases apart.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ropewalk_schemas::advice::Advice;
@@ -20,8 +20,13 @@ pub enum GitError {
         found: String,
     },
     /// The directory holds no repository.
-    #[error("`{}` is not a git repository", .0.display())]
-    NotARepository(PathBuf),
+    #[error("`{}` is not a git repository", .path.display())]
+    NotARepository {
+        /// The directory.
+        path: PathBuf,
+        /// The repository that it lies in.
+        within: Option<PathBuf>,
+    },
     /// The repository has no commit to build on.
     #[error("`{}` has no commit on its current branch", .0.display())]
     NoCommit(PathBuf),
@@ -121,7 +126,15 @@ impl Advice for GitError {
         let next = match self {
             Self::Missing => "install git 2.38 or newer, for example with `apt install git`",
             Self::TooOld { .. } => "install git 2.38 or newer",
-            Self::NotARepository(_) => "run `git init` there or name another `repo`",
+            Self::NotARepository {
+                within: Some(root), ..
+            } => {
+                let root = root.display();
+                return Some(format!("its repository is `{root}`: run it there"));
+            }
+            Self::NotARepository { within: None, .. } => {
+                "run `git init` there or name another `repo`"
+            }
             Self::NoCommit(_) => "make one with `git commit --allow-empty -m start`",
             Self::PartialClone { path, remote } => {
                 let path = path.display();
@@ -143,6 +156,15 @@ impl Advice for GitError {
 }
 
 impl GitError {
+    /// Says that a directory is no repository, and which one it lies in.
+    pub(crate) fn no_repository(path: PathBuf) -> Self {
+        let above = path.ancestors().skip(1);
+        let within = above
+            .map(Path::to_owned)
+            .find(|place| place.join(".git").exists());
+        Self::NotARepository { path, within }
+    }
+
     /// Wraps an I/O error together with its path.
     pub(crate) fn files(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

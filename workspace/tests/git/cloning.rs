@@ -3,7 +3,7 @@
 use std::fs;
 
 use ropewalk_schemas::RepoPath;
-use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_workspace::clone::{FileChange, FileKind};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Git, GitError, UserRepository};
@@ -94,12 +94,15 @@ async fn a_repository_without_a_commit_is_refused_with_the_remedy() -> anyhow::R
 #[tokio::test]
 async fn a_directory_inside_a_repository_is_not_taken_for_it() -> anyhow::Result<()> {
     let mut world = World::new()?;
+    let root = world.user.canonicalize()?;
     world.user = world.user.join("src");
     let error = world.try_clone().await.err();
-    assert!(
-        matches!(&error, Some(GitError::NotARepository(_))),
-        "{error:?}"
-    );
+    let Some(GitError::NotARepository { within, .. }) = &error else {
+        anyhow::bail!("{error:?}");
+    };
+    assert_eq!(within.as_ref(), Some(&root));
+    let next = error.as_ref().and_then(Advice::next).unwrap_or_default();
+    assert!(next.starts_with("its repository is `"), "{next}");
     Ok(())
 }
 

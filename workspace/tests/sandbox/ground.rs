@@ -178,7 +178,11 @@ impl Ground {
         Ok(SandboxOptions {
             environment: self.environment.clone(),
             helper,
-            hidden: vec![self.place("state")],
+            // Of the second there is nothing, in a place that is shown to be read.
+            hidden: vec![
+                self.place("state"),
+                "/usr/share/ropewalk-is-not-there".into(),
+            ],
             objects: Some(self.place("state/repository.git/objects")),
             limits: LIMITS,
             egress: self.egress.clone(),

@@ -224,7 +224,7 @@ fn is_lasting(error: &BuilderError) -> bool {
         BuilderError::Git(error) | BuilderError::Gate(GateError::Git(error)) => matches!(
             error,
             GitError::NoCommit(_)
-                | GitError::NotARepository(_)
+                | GitError::NotARepository { .. }
                 | GitError::DamagedClone { .. }
                 | GitError::SecretHeld(_)
         ),
