@@ -45,7 +45,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Spec(noun) => Box::pin(commands::spec::run(noun, app)).await,
         Command::Build(noun) => Box::pin(commands::build::run(noun, app)).await,
         Command::Question(noun) => commands::question::run(noun, app).await,
-        Command::Knowledge(noun) => commands::knowledge::run(noun, app).await,
+        Command::Knowledge(noun) => Box::pin(commands::knowledge::run(noun, app)).await,
         Command::Review(noun) => commands::review::run(noun, app).await,
         Command::Alert(noun) => commands::alert::run(noun, app).await,
         Command::Notice(noun) => commands::notice::run(noun, app).await,

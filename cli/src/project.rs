@@ -13,7 +13,7 @@ use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
 
 use crate::error::CliError;
-pub(crate) use belonging::{check, claim};
+pub(crate) use belonging::{check, claim, is_own};
 
 /// The variable with the token of whoever runs a verb as somebody else than the user of the system.
 const TOKEN: &str = "ROPEWALK_TOKEN";

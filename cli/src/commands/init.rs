@@ -37,6 +37,8 @@ struct Report {
     name: ProjectName,
     repository: PathBuf,
     state: PathBuf,
+    /// Whether the state was there: what was done before goes on.
+    goes_on: bool,
     notice: Option<String>,
     /// What no checkout will have.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,12 +67,15 @@ impl Init {
         // Asked before anything is made; the file itself comes last, since it would make the repository dirty.
         tempfile::NamedTempFile::new_in(&directory)
             .map_err(|error| CliError::file(&directory, &error))?;
+        let goes_on = locations.state.exists();
         let made = lay(git, &directory, &locations, &file, (app, untried)).await;
         let (notice, survey) = match made {
             Ok(made) => made,
             Err(error) => {
-                // The directory was not there before, so nothing of anybody else is in it.
-                drop(std::fs::remove_dir_all(&locations.state));
+                // Where the directory was not there before, nothing of anybody is in it.
+                if !goes_on {
+                    drop(std::fs::remove_dir_all(&locations.state));
+                }
                 return Err(error);
             }
         };
@@ -79,6 +84,7 @@ impl Init {
             name: locations.name,
             repository: locations.repository,
             state: locations.state,
+            goes_on,
             notice,
             left_out,
             survey,
@@ -91,17 +97,19 @@ impl Init {
         }
         app.output.show(&initialised, |done| {
             format!(
-                "wrote {}\nproject     {}\nstate       {}\n{}next        `ropewalk doctor` checks everything, the key of a model among it; then \
+                "wrote {}\nproject     {}\nstate       {}{}\n{}next        `ropewalk doctor` checks everything, the key of a model among it; then \
                  `ropewalk idea new \"…\"`",
                 done.file.display(),
                 done.name,
                 done.state.display(),
+                if done.goes_on { ", as it was left" } else { "" },
                 seen(&done.survey)
             )
         })
     }
 
-    /// Chooses the name, and with it the state directory; one that belongs to another project is left alone.
+    /// Chooses the name, and with it the state directory; one that belongs to another project is left alone, and one that is
+    /// of this repository goes on.
     fn locations(self, directory: &Path, environment: &Environment) -> Result<Locations, CliError> {
         let locate = |name: &str| -> Result<Locations, CliError> {
             let settings = ["project.repo=.".to_owned(), format!("project.name={name}")];
@@ -110,7 +118,7 @@ impl Init {
         };
         if let Some(name) = &self.name {
             let locations = locate(name.as_str())?;
-            return if locations.state.exists() {
+            return if locations.state.exists() && !project::is_own(&locations) {
                 Err(CliError::refused(
                     "exists",
                     (
@@ -136,7 +144,7 @@ impl Init {
                 format!("{base}-{number}")
             };
             let locations = locate(&name)?;
-            if !locations.state.exists() {
+            if !locations.state.exists() || project::is_own(&locations) {
                 return Ok(locations);
             }
         }

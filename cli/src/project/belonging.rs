@@ -69,6 +69,16 @@ pub(crate) fn check(locations: &Locations) -> Result<(), CliError> {
     }
 }
 
+/// Says whether a state that is there is of this repository, and not of nobody yet.
+pub(crate) fn is_own(locations: &Locations) -> bool {
+    let here = source::shared_directory(&locations.repository);
+    here.is_some()
+        && matches!(
+            look(locations, here.as_deref()),
+            Ok(Tenure::Same | Tenure::Moved(_))
+        )
+}
+
 fn look(locations: &Locations, here: Option<&Path>) -> Result<Tenure, CliError> {
     let path = locations.state.join(OWNER);
     let text = match fs::read_to_string(&path) {

@@ -93,6 +93,23 @@ fn a_second_project_of_one_name_gets_a_state_of_its_own() {
 }
 
 #[test]
+fn a_project_whose_file_is_made_anew_goes_on_where_it_was() {
+    let world = World::bare_of_project();
+    let first = world.json("init");
+    assert_eq!(first["goes_on"], false);
+    let kept = std::path::Path::new(first["state"].as_str().unwrap()).join("kept");
+    std::fs::write(&kept, "work").unwrap();
+    std::fs::remove_file(world.repository().join("ropewalk.toml")).unwrap();
+    let again = world.json("init");
+    assert_eq!(
+        (&again["name"], &again["state"]),
+        (&first["name"], &first["state"])
+    );
+    assert_eq!(again["goes_on"], true);
+    assert!(kept.exists(), "what was there is gone");
+}
+
+#[test]
 fn the_configuration_shows_where_each_value_was_set() {
     let world = World::scripted();
     let entries = world.json("config show --set build.loops=3");

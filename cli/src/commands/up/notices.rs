@@ -84,7 +84,7 @@ async fn pause(paused: &BuildPaused, store: &Store) -> String {
             asked.unwrap_or_else(|| format!("`ropewalk build resume {id}`"))
         }
         PauseReason::Quota | PauseReason::Outage => {
-            format!("it goes on by itself; `ropewalk build show {id}` tells when")
+            format!("`ropewalk build show {id}` tells when it goes on")
         }
         PauseReason::Budget | PauseReason::Conflict => "`ropewalk question list`".to_owned(),
     };
