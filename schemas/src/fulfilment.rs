@@ -16,7 +16,7 @@ use crate::task::{Task, TaskState};
 pub enum Fulfilment {
     /// Every task for it has landed, and a check of one of them tells the work from the tree before.
     Met,
-    /// Every task for it has landed, but their checks passed before the work too.
+    /// Every task for it has landed, but their checks passed before the work too, or all of it together did not pass.
     Unverified,
     /// A task for it has not landed, or there is none.
     Open,
@@ -35,6 +35,9 @@ impl Fulfilment {
     /// Judges one requirement by the tasks of its build and the evidence of the gates.
     pub fn of(requirement: &RequirementId, tasks: &[Task], evidence: &[Evidence]) -> Self {
         let mut found = Self::Open;
+        let of_whole = evidence.iter().filter(|seen| seen.task.is_none());
+        let newest = of_whole.max_by_key(|seen| seen.at);
+        let holds = newest.is_none_or(|seen| seen.verdict != Verdict::Failed);
         for task in tasks.iter().filter(|task| task.is_for(requirement)) {
             let passed = evidence.iter().filter(|seen| is_pass(seen, task));
             let proofs: Vec<Option<Proof>> = passed.map(|seen| seen.proof).collect();
@@ -42,7 +45,7 @@ impl Fulfilment {
                 return Self::Open;
             }
             // Where the tree before was not looked at, the pass stands for itself.
-            let is_shown = proofs.iter().any(|proof| proof.is_none_or(Proof::is_any));
+            let is_shown = holds && proofs.iter().any(|proof| proof.is_none_or(Proof::is_any));
             found = match found {
                 Self::Met => Self::Met,
                 _ if is_shown => Self::Met,
@@ -176,6 +179,36 @@ mod tests {
                 Fulfilment::of(&id, &tasks, &evidence),
                 expected,
                 "{tasks:?} {evidence:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_hold_together_shows_nothing_until_it_does() {
+        let whole = |verdict: &str, minute: u32| -> Evidence {
+            let seen = json!({
+                "build": "00000000-0000-7000-8000-000000000001", "commit": "2".repeat(40), "tree": "",
+                "verdict": verdict, "at": format!("2026-03-01T08:{minute:02}:00Z"),
+            });
+            serde_json::from_value(seen).unwrap()
+        };
+        let tasks = [task("T-1", TaskState::Complete)];
+        let shown = pass("T-1", Some("assertion-failed"));
+        let id = RequirementId::parse("FR-1").unwrap();
+        let rows = [
+            (vec![whole("failed", 5)], Fulfilment::Unverified),
+            (vec![whole("held", 5)], Fulfilment::Met),
+            (
+                vec![whole("passed", 9), whole("failed", 5)],
+                Fulfilment::Met,
+            ),
+        ];
+        for (wholes, expected) in rows {
+            let evidence = [vec![shown.clone()], wholes].concat();
+            assert_eq!(
+                Fulfilment::of(&id, &tasks, &evidence),
+                expected,
+                "{evidence:?}"
             );
         }
     }
