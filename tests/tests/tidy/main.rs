@@ -217,3 +217,16 @@ fn every_page_is_visited_by_a_browser_with_and_without_a_script() -> Result<()> 
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
+
+#[test]
+fn the_figures_of_every_page_are_compared_with_the_store() -> Result<()> {
+    let house = House::load()?;
+    let members = house.members.iter();
+    let files = members.filter(|member| member.directory == "server");
+    let files = files.flat_map(|member| &member.files);
+    let tests = files.filter(|(path, _)| path.starts_with("tests/http/figures"));
+    let tests: Vec<&str> = tests.map(|(_, text)| text.as_str()).collect();
+    let violations = visits::unread(&routes::shown()?, &house.visits, &tests)?;
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
