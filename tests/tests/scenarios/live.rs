@@ -73,11 +73,19 @@ async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> any
     let held = tempfile::tempdir()?;
     let go = held.path().join("go");
     answers["reply"]["until"] = json!(go);
+    // It takes back what was wrong only where it is told what.
+    let mut corrected = chat("", 3, &["target-user"], 0, 0, 0.6);
+    corrected["contains"] =
+        json!("What you took as the target user is not so: nurses on night shifts");
+    let user = &mut corrected["reply"]["tools"][0]["input"]["artifacts"][0];
+    user["summary"] = json!("Nurses who work at night.");
+    user["content"] = json!("Nurses on night shifts, whose days end when others begin.");
     let rules: Vec<Value> = vec![
         looks,
         answers,
-        chat("", 3, &["brief"], 0, 0, 0.8),
-        chat("", 4, &[], 0, 0, 0.8),
+        corrected,
+        chat("", 4, &["brief"], 0, 0, 0.8),
+        chat("", 5, &[], 0, 0, 0.8),
     ];
     let project = answering(rules)?;
     let (up, link) = serve(&project, "127.0.0.1:0").await?;
@@ -88,7 +96,16 @@ async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> any
     walk.end()?;
     drop(up);
     let store = store(project.path()).await?;
-    assert_eq!(store.count::<Session>(Query::new()).await?, 1);
+    let session = store.list::<Session>(Query::new()).await?.remove(0);
+    let artifacts = session.signals.artifacts.iter();
+    let users: Vec<&str> = artifacts
+        .filter(|artifact| artifact.kind == "target-user")
+        .map(|artifact| artifact.content.as_str())
+        .collect();
+    assert_eq!(
+        users,
+        ["Nurses on night shifts, whose days end when others begin."]
+    );
     let said = store.list::<Message>(Query::new().order_by("at")).await?;
     let mut said = said.iter().filter(|one| one.author == Author::Person);
     let last = said.next_back().context("nothing was said")?;
@@ -98,6 +115,6 @@ async fn a_conversation_is_heard_ended_by_its_button_and_taken_up_again() -> any
         .iter()
         .map(|event| event.event.data["ends"] == true)
         .collect();
-    assert_eq!(ends, [false, false, true, false]);
+    assert_eq!(ends, [false, false, false, true, false]);
     Ok(())
 }
