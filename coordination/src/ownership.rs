@@ -237,6 +237,32 @@ pub async fn live(store: &Store) -> Result<Vec<(RepoPath, Build)>, ReadError> {
     Ok(live)
 }
 
+/// Lists the files that the newest `most` builds keep from others, by build and path.
+pub async fn kept_by_newest(
+    store: &Store,
+    most: u32,
+) -> Result<Vec<(Build, Vec<RepoPath>)>, ReadError> {
+    let newest = Query::new().order_by("created_at").descending().limit(most);
+    let builds = store.list::<Build>(newest).await?.into_iter();
+    let builds: Vec<Build> = builds.map(Versioned::into_inner).filter(owns).collect();
+    let ids = builds.iter().map(|build| build.id);
+    let mut kept: BTreeMap<BuildId, Vec<RepoPath>> = BTreeMap::new();
+    for row in store
+        .list::<Ownership>(Query::new().one_of("build", ids))
+        .await?
+    {
+        if !row.ended {
+            kept.entry(row.build).or_default().push(row.record.path);
+        }
+    }
+    let files = builds.into_iter().filter_map(|build| {
+        let mut files = kept.remove(&build.id)?;
+        files.sort();
+        Some((build, files))
+    });
+    Ok(files.collect())
+}
+
 /// Reads what a build owns, or owned last.
 pub async fn owned_by(
     store: &Store,

@@ -91,12 +91,12 @@ pub(super) async fn show(
         });
     }
     let (waits, planned) = wait::held(store).await?;
-    let locks = lock::list(store, false).await?;
+    let (locks, owned) = (lock::list(store, false).await?, lock::owned(store).await?);
     let ideas = wait::ideas_of(store, &waits, &locks).await?;
     let waits: Vec<WaitView> = waits.into_iter().map(|row| waiting(row, &ideas)).collect();
     page(&RunningPage {
         alerts: alert::list(store, false).await?,
-        graph: picture::of(&waits, &locks, &ideas),
+        graph: picture::of(&waits, &locks, &owned, &ideas),
         waits,
         planned,
         locks,

@@ -55,9 +55,9 @@ async fn fill(house: &House) -> BuildId {
     ] {
         changes.insert(&call(build, name, day, (tokens, cost)));
     }
-    for path in ["src/walks.rs", "src/paths.rs", "a.txt"] {
+    for number in 0..43 {
         changes.insert(&Ownership {
-            path: RepoPath::parse(path).unwrap(),
+            path: RepoPath::parse(&format!("src/walks_{number}.rs")).unwrap(),
             build,
             since: house.services.clock.now(),
             ended: false,
@@ -252,7 +252,11 @@ async fn expected(house: &House) -> Vec<Expectation> {
         ),
         Expectation::at(
             "/running",
-            vec![format!("{waiting} tasks of the build of walks")],
+            vec![
+                format!("{waiting} tasks of the build of walks"),
+                // As many are drawn by themselves.
+                format!("{} further files, owned by", owned - 40),
+            ],
         ),
         Expectation::at("/knowledge", items.iter().map(learned).collect()),
         Expectation::at("/usage", usage),

@@ -253,6 +253,58 @@ async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits(
     house.stop().await;
 }
 
+/// Stores that a build owns files.
+async fn own(house: &House, build: BuildId, files: &[String]) {
+    let mut changes = ChangeSet::new();
+    for path in files {
+        changes.insert(&Ownership {
+            path: RepoPath::parse(path).unwrap(),
+            build,
+            since: house.services.clock.now(),
+            ended: false,
+            after: None,
+        });
+    }
+    house.services.store.commit(changes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owned_file_stands_right_of_its_build_also_where_nobody_waits_and_many_are_folded() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let [build, merged] = [house.built().await, house.built().await];
+    own(&house, build, &["a.txt", "b.txt"].map(str::to_owned)).await;
+    own(&house, merged, &["gone.txt".to_owned()]).await;
+    house
+        .change(merged, |build| {
+            build.idea = Slug::parse("swims").unwrap();
+            build.merged = CommitId::parse(&"a".repeat(40)).ok();
+        })
+        .await;
+    let page = browser.read("/running").await.text;
+    let owner = place(&page, "the build of walks");
+    for file in ["a.txt, owned", "b.txt, owned"] {
+        assert!(place(&page, file) > owner, "{file}: {page}");
+    }
+    let link = format!("<a href=\"/builds/{build}\"><title>the build of walks</title>");
+    assert!(page.contains(&link), "{page}");
+    assert!(
+        !page.contains("gone.txt") && !page.contains("further"),
+        "{page}"
+    );
+    let many = (0..50).map(|number| format!("many/{number}.txt"));
+    own(&house, build, &many.collect::<Vec<_>>()).await;
+    let page = browser.read("/running").await.text;
+    let boxes = page.matches(", owned</title>").count() + page.matches(", owned:").count();
+    assert_eq!(boxes, 40, "{page}");
+    let rest = "12 further files, owned by the build of walks";
+    assert!(
+        page.contains(&format!("<a href=\"/builds/{build}\"><title>{rest}")),
+        "{page}"
+    );
+    house.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idea_says_how_it_stands_to_others_until_they_are_merged() {
     let house = House::new().await;
