@@ -6,6 +6,7 @@ use ropewalk_schemas::specification::SpecState;
 
 use crate::alerts::AcknowledgeError;
 use crate::attachments::AttachError;
+use crate::attachments::kept::KeptError;
 use crate::builds::SteerError;
 use crate::builds::again::AgainError;
 use crate::builds::landing::LandingError;
@@ -95,6 +96,18 @@ impl Advice for AttachError {
             Self::Full { .. } => Some("say in words what else there is".to_owned()),
             Self::Chat(error) => error.next(),
             Self::Empty | Self::File { .. } => None,
+        }
+    }
+}
+
+impl Advice for KeptError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown { idea, .. } => Some(format!(
+                "`ropewalk idea show {idea}` shows what was said and what came along"
+            )),
+            Self::Changed(_) => None,
+            Self::Read(error) => error.next(),
         }
     }
 }

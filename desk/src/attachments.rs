@@ -1,7 +1,9 @@
 //! Takes files that people send along with what they say about an idea: kept in its folder, and told in its conversation.
 //!
 //! A file is data: its name is made harmless, it can never be executed, and nothing here looks inside it but to read a text
-//! aloud. It stays in the folder of the idea and does not travel with the code.
+//! aloud and to tell a picture. It stays in the folder of the idea and does not travel with the code.
+
+pub mod kept;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -225,9 +227,13 @@ fn known_type(given: &str) -> Option<String> {
 /// Returns the text that a file holds, as much as is read aloud; none where it holds anything else.
 fn read_aloud(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let is_text = |letter: char| !letter.is_control() || letter.is_whitespace();
-    let is_one = !text.trim().is_empty() && text.chars().all(is_text);
-    is_one.then(|| &text[..text.floor_char_boundary(READ_BYTES)])
+    is_text(text).then(|| &text[..text.floor_char_boundary(READ_BYTES)])
+}
+
+/// Returns whether these letters say something, and tell a terminal nothing.
+fn is_text(text: &str) -> bool {
+    let is_plain = |letter: char| !letter.is_control() || letter.is_whitespace();
+    !text.trim().is_empty() && text.chars().all(is_plain)
 }
 
 /// Tells of a file: what was said along with it, what it is, and what it says.

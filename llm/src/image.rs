@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ropewalk_schemas::image::ImageKind;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a file that is shown: several of them fit into one request of every provider.
@@ -13,54 +14,6 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 const LONGEST_SIDE: u32 = 2_000;
 /// So many pixels are a token, about.
 const PIXELS_PER_TOKEN: u64 = 750;
-
-/// Says how a picture is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ImageKind {
-    /// PNG.
-    Png,
-    /// JPEG.
-    Jpeg,
-    /// GIF.
-    Gif,
-    /// WebP.
-    Webp,
-}
-
-impl ImageKind {
-    /// Returns the type as HTTP names it.
-    pub const fn media_type(self) -> &'static str {
-        match self {
-            Self::Png => "image/png",
-            Self::Jpeg => "image/jpeg",
-            Self::Gif => "image/gif",
-            Self::Webp => "image/webp",
-        }
-    }
-
-    /// Returns the name as people write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Png => "PNG",
-            Self::Jpeg => "JPEG",
-            Self::Gif => "GIF",
-            Self::Webp => "WebP",
-        }
-    }
-
-    /// Tells the kind by how the bytes begin; none for what is no picture that models see.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
-        let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-        match bytes {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
-            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
-            _ if is_webp => Some(Self::Webp),
-            _ => None,
-        }
-    }
-}
 
 /// Says why a picture is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -31,7 +31,7 @@ mod wire;
 pub use bounded::BoundedModel;
 pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, TimeoutKind};
-pub use image::{Image, ImageError, ImageKind};
+pub use image::{Image, ImageError};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;
 pub use price::{Cost, Price, PriceTable};

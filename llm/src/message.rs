@@ -142,7 +142,7 @@ mod tests {
                 content: "x".to_owned(),
                 is_error: true,
                 images: vec![Image {
-                    kind: crate::image::ImageKind::Webp,
+                    kind: ropewalk_schemas::image::ImageKind::Webp,
                     width: 3,
                     height: 2,
                     data: "UklGR".to_owned(),

@@ -26,6 +26,7 @@ pub mod host_pattern;
 pub mod idea;
 pub mod ids;
 pub mod illegal;
+pub mod image;
 pub mod job_event;
 pub mod keyed_request;
 pub mod knowledge;

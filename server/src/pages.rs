@@ -43,6 +43,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/ideas", post(idea::begin))
         .route("/ideas/new", get(board::new))
         .route("/ideas/{slug}", get(idea::show))
+        .route("/ideas/{slug}/attachments/{name}", get(idea::file::show))
         .route("/ideas/{slug}/say", post(idea::say))
         .route("/ideas/{slug}/done", post(idea::finish))
         .route("/ideas/{slug}/abandon", post(idea::abandon))

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::attachments::AttachError;
+use ropewalk_desk::attachments::kept::KeptError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::named::MisnamedBuild;
@@ -189,6 +190,17 @@ impl From<AttachError> for Problem {
             AttachError::Full { .. } => StatusCode::CONFLICT,
         };
         Self::of(status, "attachment", &error)
+    }
+}
+
+impl From<KeptError> for Problem {
+    fn from(error: KeptError) -> Self {
+        let (status, code) = match error {
+            KeptError::Read(error) => return error.into(),
+            KeptError::Unknown { .. } => (StatusCode::NOT_FOUND, "unknown-id"),
+            KeptError::Changed(_) => (StatusCode::GONE, "attachment"),
+        };
+        Self::of(status, code, &error)
     }
 }
 

@@ -39,7 +39,8 @@ pub(super) fn fit(messages: &mut [Message], sees_images: bool) {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_llm::{Image, ImageKind};
+    use ropewalk_llm::Image;
+    use ropewalk_schemas::image::ImageKind;
 
     use super::*;
 

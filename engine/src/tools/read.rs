@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
-use ropewalk_llm::{Image, ImageKind};
+use ropewalk_llm::Image;
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::image::ImageKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,9 +1,12 @@
 //! An idea: its conversation with what was understood, and what became of it.
 
+pub(super) mod file;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use ropewalk_desk::attachments::kept;
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::views::idea::answer::PartialAnswer;
 use ropewalk_desk::views::idea::{self, IdeaView};
@@ -37,6 +40,13 @@ struct IdeaPage {
 struct MessageView {
     message: Message,
     html: String,
+    files: Vec<FileLink>,
+}
+
+/// A file that came along.
+struct FileLink {
+    name: String,
+    is_picture: bool,
 }
 
 /// Something that was understood.
@@ -100,6 +110,7 @@ pub(super) async fn show(
     let view = view.ok_or_else(|| unknown(&slug))?;
     let said = view.messages.iter().map(|message| MessageView {
         html: markdown::html(&message.text),
+        files: files(&shared, &view.idea, message),
         message: message.clone(),
     });
     let session = view.conversation.as_ref();
@@ -116,6 +127,18 @@ pub(super) async fn show(
         frame,
         view,
     })
+}
+
+fn files(shared: &ServerState, idea: &Idea, message: &Message) -> Vec<FileLink> {
+    let files = message.attachments.iter();
+    let links = files.filter_map(|file| {
+        let (_, name) = file.path.rsplit_once('/')?;
+        Some(FileLink {
+            name: name.to_owned(),
+            is_picture: kept::is_picture(&shared.state, idea, file),
+        })
+    });
+    links.collect()
 }
 
 /// Returns what people said that has no answer.

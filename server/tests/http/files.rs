@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::browser::{Browser, HTML};
 use super::house::{ADA, House, answered};
 
 const PATH: &str = "/api/ideation/sessions/walks/attachments";
@@ -71,5 +72,133 @@ async fn a_file_that_cannot_be_kept_is_refused_and_changes_nothing() {
     let nobody = answered(house.bare("POST", &format!("{PATH}?name=a")).body("a")).await;
     assert_eq!(nobody.status, 401);
     assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+/// Files as they are sent: name, what their sender calls them, and what they hold; and how a browser is to take them.
+const FILES: [(&str, &str, &[u8], &str, &str); 6] = [
+    (
+        "map.png",
+        "text/html",
+        b"\x89PNG\r\n\x1a\n<script>",
+        "image/png",
+        "inline",
+    ),
+    (
+        "b.webp",
+        "image/webp",
+        b"RIFF\0\0\0\0WEBPVP8 ",
+        "image/webp",
+        "inline",
+    ),
+    (
+        "b.png",
+        "image/png",
+        b"<b>no picture</b>",
+        "text/plain; charset=utf-8",
+        "attachment",
+    ),
+    (
+        "b.svg",
+        "image/svg+xml",
+        b"<svg onload='alert(1)'/>",
+        "text/plain; charset=utf-8",
+        "attachment",
+    ),
+    (
+        "b c.html",
+        "text/html",
+        b"<script>alert(1)</script>",
+        "text/plain; charset=utf-8",
+        "attachment",
+    ),
+    (
+        "b.bin",
+        "text/html",
+        b"<b>\0\xff",
+        "application/octet-stream",
+        "attachment",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_kept_is_looked_at_as_what_it_is_and_as_nothing_else() {
+    let house = House::new().await;
+    house.specified().await;
+    let browser = Browser::new(&house).await;
+    for (name, said, bytes, sort, taken) in FILES {
+        let sent = house.ask("POST", PATH, ADA).query(&[("name", name)]);
+        let sent = sent.header("content-type", said).body(bytes);
+        let kept = answered(sent).await;
+        assert_eq!(kept.status, 201, "{}", kept.text);
+        let path = format!(
+            "/ideas/walks/{}",
+            kept.body["file"]["path"].as_str().unwrap()
+        );
+        let asked = house.ask("GET", &path, ADA).send().await.unwrap();
+        assert_eq!(asked.status(), 200, "{path}");
+        let header = |name: &str| asked.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(
+            [header("content-type"), header("content-disposition")],
+            [sort, taken],
+            "{path}"
+        );
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        let policy = header("content-security-policy");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("; sandbox;"),
+            "{policy}"
+        );
+        assert_eq!(asked.bytes().await.unwrap(), bytes);
+        let page = browser.read("/ideas/walks").await.text;
+        let is_drawn = page.contains(&format!("<img src=\"{path}\""));
+        assert_eq!(is_drawn, taken == "inline", "{path}: {page}");
+        assert!(
+            page.contains(&format!("<a href=\"{path}\"")),
+            "{path}: {page}"
+        );
+        let stranger = answered(house.bare("GET", &path).header("Accept", HTML)).await;
+        assert_eq!(stranger.status, 401, "{}", stranger.text);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_did_not_come_along_or_is_no_more_as_it_came_is_not_given_away() {
+    let house = House::new().await;
+    house.specified().await;
+    let browser = Browser::new(&house).await;
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        let sent = house.ask("POST", &format!("{PATH}?name={name}"), ADA);
+        assert_eq!(answered(sent.body("abc")).await.status, 201);
+    }
+    let folder = walk(house.state()).into_iter();
+    let mut folder = folder.filter_map(|path| Some(path.parent()?.to_owned()));
+    let folder = folder.find(|path| path.ends_with("attachments")).unwrap();
+    std::fs::write(folder.join("nobody-sent-it.txt"), "abc").unwrap();
+    std::fs::write(folder.join("a.txt"), "abd").unwrap();
+    std::fs::remove_file(folder.join("b.txt")).unwrap();
+    std::fs::remove_file(folder.join("c.txt")).unwrap();
+    std::os::unix::fs::symlink(folder.join("nobody-sent-it.txt"), folder.join("c.txt")).unwrap();
+    for (path, status) in [
+        ("/ideas/walks/attachments/a.txt", 410),
+        ("/ideas/walks/attachments/b.txt", 410),
+        ("/ideas/walks/attachments/c.txt", 410),
+        ("/ideas/walks/attachments/nobody-sent-it.txt", 404),
+        ("/ideas/walks/attachments/..%2Fbrief.md", 404),
+        (
+            "/ideas/walks/attachments/..%2F..%2F..%2F..%2F..%2Fropewalk.db",
+            404,
+        ),
+        ("/ideas/rivers/attachments/a.txt", 404),
+        ("/ideas/Walks!/attachments/a.txt", 404),
+    ] {
+        let refused = browser.read(path).await;
+        assert_eq!(refused.status, status, "{path}: {}", refused.text);
+        assert!(refused.text.contains("<main"), "{path}: {}", refused.text);
+        assert!(!refused.text.contains("abc"), "{path}: {}", refused.text);
+    }
+    let page = browser.read("/ideas/walks").await;
+    assert_eq!(page.status, 200, "{}", page.text);
     house.stop().await;
 }

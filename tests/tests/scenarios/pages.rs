@@ -1,7 +1,7 @@
 //! The pages in a real browser: the whole way from an idea to its merge, and what goes wrong on the way.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -216,7 +216,8 @@ async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
     let map = project.path().join("map.txt");
     std::fs::write(&map, "left, then right\n")?;
     let (up, link) = serve(&project, "127.0.0.1:0").await?;
-    Walk::begin("files.cjs", &[&link, "habits", &map.display().to_string()])?.end()?;
+    let files = [map, PICTURE.into()].map(|path: PathBuf| path.display().to_string());
+    Walk::begin("files.cjs", &[&link, "habits", &files[0], &files[1]])?.end()?;
     drop(up);
     let store = store(project.path()).await?;
     let messages = store.list::<Message>(Query::new()).await?;
@@ -231,11 +232,15 @@ async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
         .collect();
     assert_eq!(
         told,
-        [("attachments/first.txt", 5), ("attachments/map.txt", 17)]
+        [
+            ("attachments/first.txt", 5),
+            ("attachments/map.txt", 17),
+            ("attachments/red.png", std::fs::metadata(PICTURE)?.len())
+        ]
     );
-    for ((message, _), words) in sent
-        .iter()
-        .zip(["The way is on the map.", "And this is it."])
+    for ((message, _), words) in
+        sent.iter()
+            .zip(["The way is on the map.", "And this is it.", "It looks so."])
     {
         ensure!(message.text.contains(words), "{message:?}");
     }
@@ -321,6 +326,7 @@ async fn a_rehearsal_can_be_watched_in_a_browser() -> anyhow::Result<()> {
     Ok(())
 }
 
+const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora/image/red.png");
 const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";
 
 /// What a browser, a terminal or a model could obey, and letters that hide what they say. `browser.cjs` has it too.
