@@ -53,6 +53,7 @@ struct Panel<'a> {
 
 /// Draws a picture on a screen of any size.
 pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, view: &mut View) {
+    let picture = &picture.visible();
     let halted = u16::from(picture.halt.is_some());
     let areas = Layout::vertical([
         Constraint::Length(1),
@@ -239,6 +240,31 @@ mod tests {
         assert!(screen.contains("ada stopped everything"), "{screen}");
         let empty = shown(&Picture::default(), &mut view, (100, 24));
         assert!(empty.contains("nobody waits") && empty.contains("nothing waits for you"));
+    }
+
+    #[test]
+    fn no_text_of_the_screen_is_obeyed_by_a_terminal() {
+        const MARKS: &str = "a\u{1b}[31m\u{202e}\rb\u{200b}";
+        const SHOWN: &str = "a\u{241b}[31m<U+202E> b<U+200B>";
+        let of = |text: &str| Picture {
+            project: text.to_owned(),
+            at: text.to_owned(),
+            halt: Some(text.to_owned()),
+            parts: vec![std::array::from_fn(|_| text.to_owned())],
+            waits: vec![std::array::from_fn(|_| text.to_owned())],
+            questions: vec![std::array::from_fn(|_| text.to_owned())],
+            spend: vec![std::array::from_fn(|_| text.to_owned())],
+        };
+        assert_eq!(of(MARKS).visible(), of(SHOWN));
+        for size in [(80, 40), (300, 80)] {
+            let screen = shown(&of(MARKS), &mut View::default(), size);
+            assert!(
+                !screen.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\r']),
+                "{screen:?}"
+            );
+            // Twice in the head, once below it, and once at least in each panel.
+            assert!(screen.matches(SHOWN).count() >= 7, "{screen}");
+        }
     }
 
     #[test]

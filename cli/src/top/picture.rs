@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::ids::last_digits;
 use crate::wiring::{self, Desk, Gone};
 
-/// What there is to see at one moment.
+/// What there is to see at one moment, as it was written: only [`Picture::visible`] is drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Picture {
     pub(super) project: String,
@@ -45,7 +45,7 @@ impl Picture {
             parts.push([
                 part.name.to_string(),
                 gone.state(part, down_after, now).to_owned(),
-                plain(&agent::work(part, store).await?),
+                agent::work(part, store).await?,
                 ago(part.since, now),
             ]);
         }
@@ -59,24 +59,50 @@ impl Picture {
                 WaitRow::Other(asking) => (asking.name(), &asking.resource),
             };
             let resource = wait::resource_in_words(resource);
-            [plain(&waiter), plain(&resource), ago(row.since(), now)]
+            [waiter, resource, ago(row.since(), now)]
         });
         let questions = question::list(store, None, false).await?;
         let questions = questions.iter().map(|question| {
             let id = last_digits(question.id);
-            [id, plain(&question.text), ago(question.asked_at, now)]
+            [id, question.text.clone(), ago(question.asked_at, now)]
         });
         Ok(Self {
             project: desk.project.locations.name.to_string(),
             at: now.format("%H:%M:%S UTC").to_string(),
             halt: halt::standing(store)
                 .await?
-                .map(|halt| plain(&wiring::halt_told(&halt))),
+                .map(|halt| wiring::halt_told(&halt)),
             parts,
             waits: waits.collect(),
             questions: questions.collect(),
             spend: spend(desk, now).await?,
         })
+    }
+
+    /// Returns it with every text on one line, in which what a terminal would obey is shown, whoever wrote it.
+    pub(super) fn visible(&self) -> Self {
+        fn rows<const N: usize>(rows: &[[String; N]]) -> Vec<[String; N]> {
+            let row = |row: &[String; N]| std::array::from_fn(|number| plain(&row[number]));
+            rows.iter().map(row).collect()
+        }
+        let Self {
+            project,
+            at,
+            halt,
+            parts,
+            waits,
+            questions,
+            spend,
+        } = self;
+        Self {
+            project: plain(project),
+            at: plain(at),
+            halt: halt.as_deref().map(plain),
+            parts: rows(parts),
+            waits: rows(waits),
+            questions: rows(questions),
+            spend: rows(spend),
+        }
     }
 }
 
@@ -92,7 +118,7 @@ async fn spend(desk: &Desk, now: DateTime<Utc>) -> Result<Vec<[String; 4]>, CliE
     let ever = desk.store.spending(Query::new()).await?;
     let row = |name: &str, spent: &Spending| {
         [
-            plain(name),
+            name.to_owned(),
             spent.calls.to_string(),
             spent.tokens.to_string(),
             spent.money(),
