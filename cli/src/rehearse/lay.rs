@@ -14,6 +14,9 @@ use ropewalk_workspace::{Git, GitError, UserRepository};
 /// The files of a rehearsal folder that ship with the program.
 const SCRIPTS: [&str; 2] = ["model.yaml", "person.yaml"];
 
+/// How long the model takes for each answer where somebody watches, in milliseconds.
+const PACE: u64 = 1_500;
+
 /// How the name of the folder begins in which the content is made; the process that makes it stands behind it.
 const DRAFT: &str = ".laying-";
 /// The name of the repository in it.
@@ -91,7 +94,10 @@ pub(super) fn slow(directory: &Path) -> Result<(), LayError> {
         source,
     };
     let script = std::fs::read_to_string(&path).map_err(failed)?;
-    let slow = script.replace("\n  reply:\n", "\n  reply:\n    delay_ms: 1500\n");
+    let slow = script.replace(
+        "\n  reply:\n",
+        &format!("\n  reply:\n    delay_ms: {PACE}\n"),
+    );
     std::fs::write(&path, slow).map_err(failed)
 }
 
@@ -264,6 +270,20 @@ mod tests {
             assert!(directory.join("repo/.git").exists(), "{name}");
         }
         assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn every_answer_takes_its_time_where_somebody_watches() {
+        let directory = tempfile::tempdir().unwrap();
+        lay(directory.path(), &git().await, "embedded", "sqlite")
+            .await
+            .unwrap();
+        slow(directory.path()).unwrap();
+        let script = std::fs::read_to_string(directory.path().join(SCRIPTS[0])).unwrap();
+        let answers = script.matches("\n  reply:").count();
+        assert!(answers > 0);
+        let delay = format!("\n  reply:\n    delay_ms: {PACE}\n");
+        assert_eq!(script.matches(&delay).count(), answers);
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Message};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
@@ -323,7 +324,25 @@ async fn a_rehearsal_can_be_watched_in_a_browser() -> anyhow::Result<()> {
     let link = link(&runner.log(), &mut rehearsal).await?;
     Walk::begin("watch.cjs", &[&link])?.end()?;
     ensure!(rehearsal.0.try_wait()?.is_none(), "it ended meanwhile");
-    Ok(())
+    assert_paced(&directory.path().join("rehearsal")).await
+}
+
+/// Asserts that no answer of the model came before the time that the script of a rehearsal gives each of them, and that this
+/// is long enough to look.
+async fn assert_paced(rehearsal: &Path) -> anyhow::Result<()> {
+    let script = std::fs::read_to_string(rehearsal.join("model.yaml"))?;
+    let (_, delay) = script.split_once("delay_ms: ").context("no delay")?;
+    let pace: u64 = delay.lines().next().context("a delay")?.parse()?;
+    ensure!(pace >= 1_000, "nobody follows answers after {pace} ms");
+    let store = store(rehearsal).await?;
+    let calls = store.list::<ModelCall>(Query::new()).await?;
+    let of_builds = calls.iter().filter(|call| call.build.is_some());
+    ensure!(of_builds.count() > 1, "no loop worked: {calls:?}");
+    for call in &calls {
+        let took = call.duration_ms.context("a duration")?;
+        ensure!(took >= pace, "{took} ms: {call:?}");
+    }
+    Ok(store.close().await?)
 }
 
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora/image/red.png");
