@@ -308,7 +308,7 @@ advised_errors! {
     OpenError() = "store",
     ReadError() = "store",
     RequestError(Forbidden, Read, Commit) = "specification",
-    SteerError(Forbidden, Commit) = "build-state",
+    SteerError(Forbidden, Read, Commit) = "build-state",
 }
 
 impl From<AttachError> for CliError {

@@ -220,6 +220,7 @@ impl Advice for SteerError {
                 | BuildState::Verifying => None,
             },
             Self::Abandoned { .. } => None,
+            Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
     }

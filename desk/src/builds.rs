@@ -11,8 +11,10 @@ use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::{BuildId, EventId, Payload, Priority, Slug, Subject};
-use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, EventId, Payload, Priority, Slug, Subject, TaskId};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
 
@@ -77,9 +79,25 @@ pub enum SteerError {
     /// It has no use for a priority.
     #[error("{}", .0.what())]
     Illegal(#[from] IllegalRequest),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// What stopping a build comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StopPreview {
+    /// The build.
+    pub build: BuildId,
+    /// Its idea.
+    pub idea: Slug,
+    /// The tasks that are worked on, whose attempts end.
+    pub interrupts: Vec<TaskId>,
+    /// The tasks whose work has landed on its branch, and stays.
+    pub landed: Vec<TaskId>,
 }
 
 impl Wish {
@@ -123,6 +141,43 @@ pub async fn steer(
     person: &Person,
     reason: Option<String>,
 ) -> Result<EventId, SteerError> {
+    admits(build, wish, person)?;
+    let request = BuildRequest {
+        build_id: build.id,
+        requested_by: person.name.to_string(),
+        reason,
+    };
+    let context = context.for_claim(build.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    let event = context.event(Subject::build(build.id), wish.payload(request));
+    let id = event.id;
+    changes.emit(event);
+    context.store.commit(changes).await?;
+    Ok(id)
+}
+
+/// Says what stopping `build` would come to, for somebody who may stop it, and changes nothing.
+pub async fn preview_stop(
+    store: &Store,
+    build: &Build,
+    person: &Person,
+) -> Result<StopPreview, SteerError> {
+    admits(build, Wish::Stop, person)?;
+    let tasks = store.list::<Task>(Query::new().equal("build", build.id));
+    let tasks = tasks.await?;
+    let of = |wanted: fn(TaskState) -> bool| {
+        let tasks = tasks.iter().filter(move |task| wanted(task.state));
+        tasks.map(|task| task.id.clone()).collect()
+    };
+    Ok(StopPreview {
+        build: build.id,
+        idea: build.idea.clone(),
+        interrupts: of(TaskState::is_active),
+        landed: of(|state| state == TaskState::Complete),
+    })
+}
+
+fn admits(build: &Build, wish: Wish, person: &Person) -> Result<(), SteerError> {
     person.demand(Right::Stop)?;
     // What still runs of a build that gives way can be stopped; the rest of it is another build's.
     let still_runs = wish == Wish::Stop && build.gives_way();
@@ -145,18 +200,7 @@ pub async fn steer(
             why,
         });
     }
-    let request = BuildRequest {
-        build_id: build.id,
-        requested_by: person.name.to_string(),
-        reason,
-    };
-    let context = context.for_claim(build.correlation_id, Priority::URGENT);
-    let mut changes = ChangeSet::new();
-    let event = context.event(Subject::build(build.id), wish.payload(request));
-    let id = event.id;
-    changes.emit(event);
-    context.store.commit(changes).await?;
-    Ok(id)
+    Ok(())
 }
 
 /// Records how urgent a build is to be; what it waits for is ruled on anew.

@@ -9,6 +9,7 @@ use ropewalk_schemas::person::Right;
 use ropewalk_store::{CommitError, DeliveryKey, ReadError, Store};
 
 use crate::people::{PermissionError, Person};
+use crate::views::dead_letter::DeadLetterRow;
 
 /// Names a dead letter, as the list shows it: `12/build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +79,16 @@ pub async fn discard(
     let failed = letter.delivery.error.unwrap_or_default();
     let reason = format!("given up by {}: {failed}", by.name);
     Ok(letters.discard(&name.0, reason).await?)
+}
+
+/// Shows what somebody who may decides about, and changes nothing.
+pub async fn preview(
+    store: &Store,
+    name: &DeadLetterName,
+    by: &Person,
+) -> Result<DeadLetterRow, DeadLetterError> {
+    let (_, letter) = taken(store, name, by).await?;
+    Ok(letter.delivery.into())
 }
 
 /// Finds what somebody decides about who may.

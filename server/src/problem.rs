@@ -220,6 +220,7 @@ impl From<AbandonError> for Problem {
 impl From<SteerError> for Problem {
     fn from(error: SteerError) -> Self {
         match error {
+            SteerError::Read(error) => error.into(),
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
             error => Self::of(StatusCode::CONFLICT, "build-state", &error),

@@ -232,7 +232,12 @@ fn a_message_that_cannot_be_answered_says_why() {
         world.json(&format!("dead-letter show {id}"))["content"]["type"],
         "ideation.message"
     );
+    let preview = world.json(&format!("dead-letter discard {id} --dry-run"));
+    assert_eq!(preview["id"], id, "{preview}");
+    assert_eq!(world.json("dead-letter list").as_array().unwrap().len(), 2);
     world.run(&format!("dead-letter discard {id}"));
+    let twice = world.refused(&format!("dead-letter discard {id} --dry-run"), 1);
+    assert!(twice.contains("dead-letter list"), "{twice}");
     let left = world.json("dead-letter list");
     assert_eq!(left.as_array().unwrap().len(), 1);
     let id = left[0]["id"].as_str().unwrap();

@@ -516,7 +516,22 @@ fn an_unknown_or_unfinished_build_is_refused_in_one_line() {
         text(&spec["hash"])
     );
     let build = text(&world.json(&approve)["build"]).to_owned();
+    let of_build = format!("build show {build}");
+    until(&world, &of_build, |build| {
+        build["tasks"][0]["state"] == "working"
+    });
+    let preview = world.json(&format!("build stop {build} --dry-run"));
+    assert_eq!(preview["build"], build.as_str(), "{preview}");
+    assert_eq!(
+        preview["interrupts"].as_array().unwrap().len(),
+        1,
+        "{preview}"
+    );
+    assert_eq!(preview["landed"], serde_json::json!([]), "{preview}");
+    assert_eq!(world.json(&of_build)["state"], "running");
     world.run(&format!("build stop {build}"));
+    let twice = world.refused(&format!("build stop {build} --dry-run"), 1);
+    assert!(twice.contains("it has ended"), "{twice}");
     let said = world.refused(&format!("build land {build}"), 1);
     assert!(said.contains("only one that succeeded"), "{said}");
     drop(up);

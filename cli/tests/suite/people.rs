@@ -93,10 +93,12 @@ fn a_person_does_what_their_rights_let_them_and_nothing_else() {
     assert!(said.contains("`ada` may not stop"), "{said}");
     for line in [
         format!("build stop {id}"),
+        format!("build stop {id} --dry-run"),
         format!("build pause {id}"),
         format!("build resume {id}"),
         "dead-letter replay 1/build".to_owned(),
         "dead-letter discard 1/build".to_owned(),
+        "dead-letter discard 1/build --dry-run".to_owned(),
         "event replay improvement --from 1".to_owned(),
     ] {
         let said = world.refused(&line, 1);

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ropewalk_desk::builds::{self, Wish, named};
+use ropewalk_desk::builds::named::misnamed;
+use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::people::Person;
 use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, EventId};
-use ropewalk_store::{DeliveryFilter, DeliveryState};
+use ropewalk_store::{DeliveryFilter, DeliveryState, Versioned};
 use serde::Serialize;
 
 use crate::app::App;
@@ -36,12 +38,7 @@ pub(super) async fn steer(
 ) -> Result<(), CliError> {
     let desk = app.desk().await?;
     let person = desk.person()?;
-    // Before anything is looked up for somebody who may not.
-    person.demand(Right::Stop)?;
-    let build = match id.build(&desk).await {
-        Ok(build) => build,
-        Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
-    };
+    let build = named(id, &desk, person).await?;
     let context = desk.context();
     let wished = builds::steer(&context, &build, wish, person, reason).await?;
     let now = if desk.poke_or_say(&app.output)? {
@@ -58,6 +55,20 @@ pub(super) async fn steer(
     };
     app.output
         .show(&done, |done| told(done, &why.unwrap_or_default()))
+}
+
+/// Finds the build that `id` names, for somebody who may steer it.
+pub(super) async fn named(
+    id: &IdText,
+    desk: &Desk,
+    person: &Person,
+) -> Result<Versioned<Build>, CliError> {
+    // Before anything is looked up for somebody who may not.
+    person.demand(Right::Stop)?;
+    match id.build(desk).await {
+        Ok(build) => Ok(build),
+        Err(unknown) => Err(specification(id, desk).await?.unwrap_or(unknown)),
+    }
 }
 
 fn told(done: &Receipt, why: &str) -> String {
@@ -89,8 +100,8 @@ async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, Cli
     let Ok(spec) = id.specification(desk).await else {
         return Ok(None);
     };
-    let misnamed = named::misnamed(&desk.store, &spec, id.to_string()).await?;
-    Ok(Some(CliError::advised(UNKNOWN, misnamed)))
+    let wrong = misnamed(&desk.store, &spec, id.to_string()).await?;
+    Ok(Some(CliError::advised(UNKNOWN, wrong)))
 }
 
 /// Returns the build once it has done what was wished, or whatever the wish came to; or as it stands when that takes too

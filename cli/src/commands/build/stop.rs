@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use ropewalk_desk::builds::Wish;
+use ropewalk_desk::builds::{self, StopPreview, Wish};
+use ropewalk_schemas::amount::counted;
 
-use super::steer::steer;
+use super::steer::{named, steer};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
@@ -17,11 +18,35 @@ pub struct Stop {
     /// Why.
     #[arg(long)]
     reason: Option<String>,
+    /// Says what would end and what would stay, and stops nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Stop {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
+        if self.dry_run {
+            return preview(&self.id, app).await;
+        }
         Box::pin(steer(Wish::Stop, &self.id, self.reason, app)).await
     }
+}
+
+async fn preview(id: &IdText, app: &App) -> Result<(), CliError> {
+    let desk = app.desk().await?;
+    let person = desk.person()?;
+    let build = named(id, &desk, person).await?;
+    let preview = builds::preview_stop(&desk.store, &build, person).await?;
+    app.output.show(&preview, told)
+}
+
+/// Says what ends with a build.
+fn told(preview: &StopPreview) -> String {
+    format!(
+        "with build {} ends the work on {}; what {} brought stays; nothing was stopped",
+        preview.build,
+        counted(preview.interrupts.len(), "task"),
+        counted(preview.landed.len(), "complete task"),
+    )
 }

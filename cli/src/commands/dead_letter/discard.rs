@@ -12,6 +12,9 @@ use crate::error::CliError;
 pub struct Discard {
     /// Its id, as `dead-letter list` shows it, for example `12/build`.
     id: DeadLetterName,
+    /// Says what would be given up, and gives nothing up.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -24,6 +27,15 @@ impl Discard {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
+        if self.dry_run {
+            let letter = dead_letters::preview(&desk.store, &self.id, desk.person()?).await?;
+            return app.output.show(&letter, |letter| {
+                format!(
+                    "`{}` ({} about {}) would be given up; nothing was",
+                    letter.id, letter.event_type, letter.subject
+                )
+            });
+        }
         dead_letters::discard(&desk.store, &self.id, desk.person()?).await?;
         // What came after it on the same entity may go on.
         desk.poke()?;

@@ -153,6 +153,16 @@ fn a_question_takes_no_key_that_was_typed_before_it_was_there() {
 }
 
 #[test]
+fn who_wants_no_question_is_asked_none_at_a_terminal() {
+    let world = begun();
+    let terminal = Terminal::run(&world, "idea abandon walks --no-input", &[]);
+    let shown = terminal.shows("abandoned walks", 1);
+    assert!(!shown.contains("Abandon walks?"), "{shown}");
+    assert_eq!(terminal.ends(), Some(0));
+    assert_eq!(world.json("idea show walks")["state"], "abandoned");
+}
+
+#[test]
 fn top_shows_what_there_is_and_leaves_the_terminal_as_it_was() {
     let world = begun();
     let mut asked = None;
