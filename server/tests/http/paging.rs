@@ -121,7 +121,9 @@ async fn a_long_build_lists_its_tasks_page_by_page_and_draws_all_of_them() {
             .read(&format!("/builds/{build}?page={number}"))
             .await
             .text;
-        let rows = page.split("<th scope=\"row\"><a href=\"/builds/").skip(1);
+        let rows = page
+            .split("<th scope=\"row\"><a class=\"id\" href=\"/builds/")
+            .skip(1);
         let ids = rows.map(|row| row.split_once("/tasks/").unwrap().1);
         listed.extend(ids.map(|row| row.split('"').next().unwrap().to_owned()));
         assert_eq!(page.matches("<text class=\"id\"").count(), TASKS);

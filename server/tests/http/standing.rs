@@ -241,7 +241,7 @@ async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits(
         assert!(place(&page, file) > holder, "{file}: {page}");
     }
     let row = format!(
-        "<td data-of=\"File\"><code>a.txt</code></td><td data-of=\"Held by\"><a href=\"/builds/{build}/tasks/T-001\">\
+        "<td data-of=\"File\"><code>a.txt</code></td><td data-of=\"Held by\"><a class=\"id\" href=\"/builds/{build}/tasks/T-001\">\
          T-001</a></td><td data-of=\"Loop\">loop-1-1</td>"
     );
     assert!(page.contains(&row), "{page}");

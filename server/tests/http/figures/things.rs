@@ -163,7 +163,7 @@ fn of_task(task: &Task, attempts: &[Attempt], evidence: &[Evidence]) -> Vec<Stri
     }
     told.push(format!("expects {}", task.block.validation.expected));
     let commits = evidence.iter().map(|seen| seen.commit.short());
-    told.extend(commits.map(|commit| format!("The gate on <code>{commit}</code>")));
+    told.extend(commits.map(|commit| format!("The gate on <code class=\"id\">{commit}</code>")));
     for run in evidence.iter().flat_map(|seen| &seen.checks) {
         let tests = run.tests.as_ref().unwrap();
         let (minutes, seconds) = (run.duration_ms / 60_000, run.duration_ms / 1_000 % 60);

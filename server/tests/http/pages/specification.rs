@@ -180,7 +180,7 @@ async fn the_page_of_a_specification_tells_all_that_it_holds() {
         "a count is there",
         "from planning/needs.md",
         "It is quick.",
-        "in place of NFR-0",
+        "in place of <span class=\"id\">NFR-0</span>",
         "<code>new.rs</code> holds the count",
         "<code>old.rs</code> calls it",
         "<code>not.rs</code> is somebody else's",

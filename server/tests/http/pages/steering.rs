@@ -236,7 +236,7 @@ async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
         "The check of the whole",
         "<span class=\"state bad\">failed</span> <code>cccccccc",
         "<code>walks</code> is counted twice",
-        "<strong>walked</strong> <code>cargo test</code> exit 101, 1.5 s, 7 passed, 1 failed, 2 ignored",
+        "<strong class=\"slug\">walked</strong> <code>cargo test</code> exit 101, 1.5 s, 7 passed, 1 failed, 2 ignored",
         "not run: painted",
     ] {
         assert!(page.contains(told), "no {told}: {page}");
