@@ -6,10 +6,9 @@ use std::str::FromStr;
 use ropewalk_bus::{DeadLetter, DeadLetters};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::person::Right;
-use ropewalk_store::{CommitError, DeliveryKey, ReadError, Store};
+use ropewalk_store::{CommitError, DeliveryKey, DeliveryRow, ReadError, Store};
 
 use crate::people::{PermissionError, Person};
-use crate::views::dead_letter::DeadLetterRow;
 
 /// Names a dead letter, as the list shows it: `12/build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,14 +80,14 @@ pub async fn discard(
     Ok(letters.discard(&name.0, reason).await?)
 }
 
-/// Shows what somebody who may decides about, and changes nothing.
+/// Returns what somebody who may decides about, and changes nothing.
 pub async fn preview(
     store: &Store,
     name: &DeadLetterName,
     by: &Person,
-) -> Result<DeadLetterRow, DeadLetterError> {
+) -> Result<DeliveryRow, DeadLetterError> {
     let (_, letter) = taken(store, name, by).await?;
-    Ok(letter.delivery.into())
+    Ok(letter.delivery)
 }
 
 /// Finds what somebody decides about who may.

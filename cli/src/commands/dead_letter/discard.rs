@@ -2,6 +2,7 @@
 
 use clap::Args;
 use ropewalk_desk::dead_letters::{self, DeadLetterName};
+use ropewalk_desk::views::dead_letter::DeadLetterRow;
 use serde::Serialize;
 
 use crate::app::App;
@@ -28,7 +29,8 @@ impl Discard {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         if self.dry_run {
-            let letter = dead_letters::preview(&desk.store, &self.id, desk.person()?).await?;
+            let found = dead_letters::preview(&desk.store, &self.id, desk.person()?).await?;
+            let letter = DeadLetterRow::from(found);
             return app.output.show(&letter, |letter| {
                 format!(
                     "`{}` ({} about {}) would be given up; nothing was",
