@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-fn alert(cause: &str, message: &str) -> Alert {
+pub(crate) fn alert(cause: &str, message: &str) -> Alert {
     Alert {
         cause: cause.to_owned(),
         severity: Severity::Error,

@@ -3,6 +3,7 @@
 mod at_once;
 mod brought;
 mod described;
+mod filled;
 mod journey;
 mod phone;
 mod serving;

@@ -88,7 +88,7 @@ pub struct LandingView {
     /// Both sides of what could not be joined.
     pub conflicts: Option<String>,
     /// What the review of the build holds for missed, which refuses nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<MissedView>,
 }
 

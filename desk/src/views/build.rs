@@ -59,10 +59,10 @@ pub struct BuildView {
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
     /// What its review holds for missed, whatever the gates saw.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<MissedView>,
     /// What the checks of the whole saw, the earliest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole: Vec<EvidenceView>,
     /// The files that it owns: no other build changes them until it is merged or abandoned.
     pub owns: Vec<RepoPath>,

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use ropewalk_tests::servers::schemathesis_program;
 use serde_json::{Value, json};
 
+use super::filled::{fill, names};
 use super::serving::{TOKEN, address, ask, with_token};
 use crate::approvals::{specified, text, until};
 use crate::world::World;
@@ -43,22 +44,78 @@ fn described(world: &World, address: &str) -> (std::path::PathBuf, Value) {
     (path, description)
 }
 
+/// Lists the operations of a description, each as a method and the parts of its path.
+fn operations(description: &Value) -> Vec<(String, Vec<&str>)> {
+    let paths = description["paths"].as_object().unwrap().iter();
+    let each = paths.flat_map(|(path, operations)| {
+        let methods = operations.as_object().unwrap().keys();
+        methods.map(|method| (method.to_uppercase(), path.split('/').collect()))
+    });
+    each.collect()
+}
+
+/// Checks that each operation that names something was done, or refused for what is there, by a report of what was asked.
+fn every_name_was_met(description: &Value, report: &Value) {
+    let entries = report["log"]["entries"].as_array().unwrap();
+    let mut unmet = Vec::new();
+    for (method, path) in operations(description) {
+        let is_name = |part: &str| part.starts_with('{');
+        if !path.iter().any(|part| is_name(part)) {
+            continue;
+        }
+        let here = |entry: &&Value| {
+            let url = text(&entry["request"]["url"]);
+            let asked = url.splitn(4, '/').nth(3).unwrap_or_default();
+            let asked: Vec<&str> = asked.split(['?', '#']).next().unwrap().split('/').collect();
+            let same = asked.len() + 1 == path.len()
+                && path[1..]
+                    .iter()
+                    .zip(&asked)
+                    .all(|(part, asked)| is_name(part) || part == asked);
+            same && entry["request"]["method"] == method
+        };
+        let statuses = entries.iter().filter(here);
+        let mut statuses: Vec<u64> = statuses
+            .map(|entry| entry["response"]["status"].as_u64().unwrap())
+            .collect();
+        statuses.sort_unstable();
+        statuses.dedup();
+        if !statuses
+            .iter()
+            .any(|status| (200..300).contains(status) || *status == 409)
+        {
+            unmet.push(format!("{method} {}: {statuses:?}", path.join("/")));
+        }
+    }
+    assert!(unmet.is_empty(), "{unmet:#?}");
+}
+
 #[test]
 fn nothing_that_is_asked_gets_an_answer_that_is_not_described() {
     let world = World::scripted();
+    fill(&world);
+    let names = names(&world);
     with_token(&world);
     let up = world.up_with(&[]);
     let address = address(&world);
     let (path, mut description) = described(&world, &address);
+    names.put_into(&mut description);
+    std::fs::write(&path, description.to_string()).unwrap();
     let operations: usize = description["paths"]
         .as_object()
         .unwrap()
         .values()
         .map(|path| path.as_object().unwrap().len())
         .sum();
-    let output = tried(&path, &address, &[]);
+    let output = tried(
+        &path,
+        &address,
+        &["--report=har", "--report-har-path=asked.har"],
+    );
     let told = said(&output);
+    let report = std::fs::read_to_string(world.root().join("asked.har")).unwrap();
     assert!(output.status.success(), "{told}");
+    every_name_was_met(&description, &serde_json::from_str(&report).unwrap());
     assert!(
         told.contains(&format!("Tested: {operations}")),
         "{operations}: {told}"

@@ -1,0 +1,231 @@
+//! A store in which everything that can be named is there, and a description of the API that names it: who makes up requests
+//! by that comes to what is there as often as to what is not.
+
+use ropewalk_schemas::question::QuestionKind;
+use serde_json::{Value, json};
+
+use crate::alerts::alert;
+use crate::approvals::{documented, specified, text, until};
+use crate::questions::question;
+use crate::world::World;
+
+/// What names something in a path or a body, each where it stands.
+pub(super) struct Names {
+    paths: Vec<(&'static str, &'static str, Vec<String>)>,
+    bodies: Vec<(&'static str, &'static str, Vec<String>)>,
+}
+
+/// Lists the texts of one field of `rows`.
+fn each(rows: &Value, field: &str) -> Vec<String> {
+    let rows = rows.as_array().unwrap().iter();
+    let names: Vec<String> = rows.map(|row| text(&row[field]).to_owned()).collect();
+    assert!(!names.is_empty(), "there is no {field}");
+    names
+}
+
+/// Fills the store: a conversation with a file, specifications to approve and approved, a build that ended and one that
+/// does not, questions, lessons, a review, events that nobody could handle, alerts.
+pub(super) fn fill(world: &World) {
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=project"]);
+    let up = world.up();
+    let walks = text(&specified(world)["id"]).to_owned();
+    world.write_untrusted("../notes.md", "Count steps.\n");
+    let notes = world.root().join("notes.md");
+    world.run(&format!("idea attach walks {}", notes.display()));
+    world.run(&format!("spec revise {walks} rests too"));
+    approved(world, &walks, 2);
+    let ended = world.json("build wait walks");
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    documented(world, "runs");
+    let runs = world.json("spec generate runs --complexity simple");
+    approved(world, text(&runs["id"]), 1);
+    for idea in ["hills", "dales", "moors"] {
+        documented(world, idea);
+        world.run(&format!("spec generate {idea} --complexity simple"));
+    }
+    documented(world, "lakes");
+    world.run("knowledge add Rivers flood in spring so keep the tables apart");
+    until(world, "event list --type review.completed", |reviews| {
+        reviews
+            .as_array()
+            .is_some_and(|reviews| !reviews.is_empty())
+    });
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
+    world.run("idea new Mute --slug mute --text Steps");
+    let mut chat = world.ropewalk(["idea", "chat", "mute"]);
+    chat.write_stdin("hello\nand another thing\n")
+        .assert()
+        .code(1);
+    world.commit(|changes| {
+        changes.insert(&question(1, QuestionKind::Blocking, false, true));
+        changes.insert(&question(2, QuestionKind::Clarifying, true, false));
+        changes.insert(&alert("component/loop-1", "`loop-1` is silent"));
+        changes.insert(&alert("component/monitor", "`monitor` is silent"));
+    });
+}
+
+/// Approves a revision once it is there.
+fn approved(world: &World, spec: &str, revision: u32) {
+    let shown = until(world, &format!("spec show {spec}"), |shown| {
+        shown["state"] == "generated" && shown["revision"] == revision
+    });
+    let hash = text(&shown["hash"]);
+    world.run(&format!("spec approve {spec} --hash {hash}"));
+    until(world, "build list", |builds| {
+        let mut builds = builds.as_array().unwrap().iter();
+        builds.any(|build| build["hash"] == hash)
+    });
+}
+
+/// Reads what there is in a filled store.
+pub(super) fn names(world: &World) -> Names {
+    let letters = each(&world.json("dead-letter list"), "id");
+    // What is replayed comes back, what is discarded does not.
+    let [replayed, .., discarded] = letters.as_slice() else {
+        panic!("{letters:?}");
+    };
+    let position = |letter: &str| vec![letter.split_once('/').unwrap().0.to_owned()];
+    let reviews = world.json("event list --type review.completed");
+    let reviews = reviews.as_array().unwrap().iter();
+    let reviews = reviews.map(|event| text(&event["data"]["review_id"]).to_owned());
+    let (specs, builds) = (world.json("spec list"), world.json("build list"));
+    let of = |rows: &Value, idea: &str, field: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        let row = rows.find(|row| row["idea"] == idea).unwrap();
+        vec![text(&row[field]).to_owned()]
+    };
+    let lines = world.json("spec lines hills");
+    let ideas = each(&world.json("idea list"), "slug");
+    let task = || vec!["T-001".to_owned()];
+    Names {
+        // What ends something ends it here alone.
+        paths: vec![
+            (
+                "/api/ideation/sessions/{slug}/abandon",
+                "slug",
+                vec!["lakes".to_owned()],
+            ),
+            (
+                "/api/specifications/{id}/approve",
+                "id",
+                of(&specs, "dales", "id"),
+            ),
+            (
+                "/api/specifications/{id}/reject",
+                "id",
+                of(&specs, "moors", "id"),
+            ),
+            (
+                "/api/specifications/{id}/comments",
+                "id",
+                of(&specs, "hills", "id"),
+            ),
+            ("/api/builds/{id}/stop", "id", of(&builds, "runs", "id")),
+            ("/api/ideation/sessions", "slug", ideas.clone()),
+            ("/api/specifications", "id", each(&specs, "id")),
+            ("/api/builds", "id", each(&builds, "id")),
+            ("/api/tasks", "build", each(&builds, "id")),
+            ("/api/tasks", "task", task()),
+            ("/api/events", "id", each(&world.json("event list"), "id")),
+            (
+                "/api/questions",
+                "id",
+                each(&world.json("question list"), "id"),
+            ),
+            (
+                "/api/knowledge",
+                "id",
+                each(&world.json("knowledge list"), "id"),
+            ),
+            ("/api/reviews", "id", reviews.collect()),
+            (
+                "/api/dead-letters/{position}/{subscriber}/discard",
+                "position",
+                position(discarded),
+            ),
+            ("/api/dead-letters", "position", position(replayed)),
+            (
+                "/api/dead-letters",
+                "subscriber",
+                vec!["ideation".to_owned()],
+            ),
+            (
+                "/api/specifications/{id}/difference",
+                "from",
+                vec!["1".to_owned()],
+            ),
+            (
+                "/api/specifications/{id}/difference",
+                "to",
+                vec!["2".to_owned()],
+            ),
+        ],
+        bodies: vec![
+            ("SpecificationRequest", "idea", ideas),
+            ("ApprovalRequest", "hash", of(&specs, "dales", "hash")),
+            ("CommentsRequest", "of", of(&specs, "hills", "hash")),
+            (
+                "Comment",
+                "file",
+                vec![text(&lines["files"][0]["file"]).to_owned()],
+            ),
+            ("Comment", "line", vec!["1".to_owned()]),
+            ("Retry", "task", task()),
+            ("Tell", "task", task()),
+            (
+                "AnswerRequest",
+                "choice",
+                vec!["go".to_owned(), "merge".to_owned()],
+            ),
+            (
+                "SeenAlert",
+                "cause",
+                each(&world.json("alert list"), "cause"),
+            ),
+        ],
+    }
+}
+
+impl Names {
+    /// Puts the names into a description, beside as many that nothing has.
+    pub(super) fn put_into(&self, description: &mut Value) {
+        let paths = description["paths"].as_object_mut().unwrap();
+        for (path, operations) in paths {
+            let parameters = operations.as_object_mut().unwrap().values_mut();
+            let parameters =
+                parameters.filter_map(|each| each.get_mut("parameters")?.as_array_mut());
+            for parameter in parameters.flatten() {
+                let here = |(below, name, _): &&(&str, &str, Vec<String>)| {
+                    path.starts_with(below) && parameter["name"] == *name
+                };
+                let Some((_, _, names)) = self.paths.iter().find(here) else {
+                    assert_ne!(parameter["in"], "path", "{path}: {parameter}");
+                    continue;
+                };
+                parameter["schema"] = json!({ "enum": half(names) });
+            }
+        }
+        for (schema, field, names) in &self.bodies {
+            let field = &mut description["components"]["schemas"][schema]["properties"][field];
+            assert!(field.is_object(), "{schema}");
+            field["enum"] = json!(half(names));
+        }
+    }
+}
+
+/// Lists the names and as many of the same kind that nothing has.
+fn half(names: &[String]) -> Vec<Value> {
+    let made_up = names.iter().map(|name| {
+        let other = |digit: char| if digit == '9' { '8' } else { '9' };
+        let last = name.chars().next_back().filter(char::is_ascii_hexdigit);
+        let kept = &name[..name.len() - usize::from(last.is_some())];
+        format!("{kept}{}", last.map_or('9', other))
+    });
+    let both = names.iter().cloned().chain(made_up);
+    let spelled = both.map(|name| {
+        let number = name.parse::<u32>().ok();
+        number.map_or_else(|| json!(name), |number| json!(number))
+    });
+    spelled.collect()
+}
