@@ -217,3 +217,43 @@ fn a_process_of_a_team_serves_and_runs_no_agent() {
     missing_roles_are_named(&world, &variables);
     assert_eq!(server.stop(Signal::SIGTERM), Some(0));
 }
+
+#[test]
+fn a_broker_that_goes_and_comes_back_is_told_and_needs_no_restart() {
+    let mut nats = NatsServer::start().unwrap();
+    let world = World::scripted();
+    with_token(&world);
+    let up = world.up_with(&[("ROPEWALK_BUS__TRANSPORT", &nats.url())]);
+    let address = address(&world);
+    let until = |bus: &str| {
+        let began = Instant::now();
+        loop {
+            // The store answers throughout, and with it everything works; a broker only makes it faster.
+            let (status, ready) = ask(&address, "GET /readyz", None);
+            assert_eq!((status, &ready["store"]), (200, &json!("up")), "{ready}");
+            if text(&ready["bus"]).starts_with(bus) {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_mins(1), "{bus}: {ready}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let answered = |slug: &str| {
+        let idea = json!({ "text": "Steps", "slug": slug });
+        let (status, begun) = ask(&address, "POST /api/ideation/sessions", Some(&idea));
+        assert_eq!(status, 201, "{begun}");
+        crate::approvals::until(&world, &format!("idea show {slug}"), |idea| {
+            let mut said = idea["messages"].as_array().unwrap().iter();
+            said.any(|said| said["author"] == "agent")
+        });
+    };
+    until("up");
+    answered("walks");
+    nats.kill();
+    until("down: ");
+    answered("rests");
+    nats.restart().unwrap();
+    until("up");
+    answered("rivers");
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
