@@ -221,6 +221,13 @@ script = "../script.yaml"
     pub(crate) fn commit(&self, change: impl FnOnce(&mut ChangeSet)) {
         let mut changes = ChangeSet::new();
         change(&mut changes);
+        self.in_store(async |store| drop(store.commit(changes).await.unwrap()));
+        // Whoever runs is told, as by every verb.
+        Poker::poke(&self.state()).unwrap();
+    }
+
+    /// Does something with the store, beside whatever process runs.
+    pub(crate) fn in_store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -228,11 +235,10 @@ script = "../script.yaml"
         runtime.block_on(async {
             let location = Location::parse("sqlite", &self.state()).unwrap();
             let store = Store::open(&location, Clock::system()).await.unwrap();
-            store.commit(changes).await.unwrap();
+            let came_to = work(&store).await;
             store.close().await.unwrap();
-        });
-        // Whoever runs is told, as by every verb.
-        Poker::poke(&self.state()).unwrap();
+            came_to
+        })
     }
 
     /// Starts `ropewalk up` and waits until it runs.

@@ -1,7 +1,5 @@
 //! From an idea to its merge with the pages alone, and what that comes to beside the same with verbs alone.
 
-mod likeness;
-
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -9,9 +7,9 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
+use ropewalk_world::likeness::{assert_alike, branch, events, rows};
 use serde_json::{Value, json};
 
-use self::likeness::{assert_alike, branch, events, rows};
 use crate::live::{go_on, waiting};
 use crate::pages::{HOSTILE, Walk, answer_first, serve};
 use crate::picture::{check_at_rest, git, store};

@@ -10,13 +10,11 @@ use ropewalk_schemas::EventPattern;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_store::{EventFilter, Location, Query, Store, StoredEvent};
+use ropewalk_world::likeness::TIMER;
 use serde_json::Value;
 
 /// How long a whole rehearsal may take on a busy machine.
 pub(crate) const REHEARSAL: Duration = Duration::from_mins(5);
-
-/// The type of the event of a timer.
-pub(crate) const TIMER: &str = "schedule.due";
 
 /// One commit of a build branch, without what differs from run to run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

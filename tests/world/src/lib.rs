@@ -6,6 +6,7 @@
 //!
 //! To add what one more test wants otherwise: a method of [`Plan`], with what all others keep as its default.
 
+pub mod likeness;
 pub mod provider;
 pub mod questions;
 

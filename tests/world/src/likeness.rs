@@ -6,14 +6,16 @@ use std::path::Path;
 use ropewalk_schemas as schemas;
 use ropewalk_store::{EventFilter, Query, Record, Store, records};
 use ropewalk_tests::likeness::{kept, plain};
+use ropewalk_tests::repository::git;
 
-use crate::picture::{TIMER, git};
+/// The event that comes with the time, however little is done.
+pub const TIMER: &str = "schedule.due";
 
 /// Lines by what they are of.
-pub(crate) type Lines = BTreeMap<String, Vec<String>>;
+pub type Lines = BTreeMap<String, Vec<String>>;
 
 /// Returns the events of each entity in order, without those that come with the time.
-pub(crate) async fn events(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
+pub async fn events(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
     let filter = EventFilter {
         limit: Some(1_000_000),
         ..EventFilter::default()
@@ -33,7 +35,7 @@ pub(crate) async fn events(store: &Store, surfaces: &[&str]) -> anyhow::Result<L
 }
 
 /// Returns the rows of every table.
-pub(crate) async fn rows(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
+pub async fn rows(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
     let mut all = Lines::new();
     macro_rules! of {
         ($($record:ty),* $(,)?) => { $( all.extend(table::<$record>(store, surfaces).await?); )* };
@@ -88,7 +90,7 @@ async fn table<R: Record>(
 }
 
 /// Returns what a branch holds: the messages of its commits in order, its files, and what is in those of an idea.
-pub(crate) fn branch(repository: &Path, branch: &str) -> anyhow::Result<Lines> {
+pub fn branch(repository: &Path, branch: &str) -> anyhow::Result<Lines> {
     let log = git(
         repository,
         &["log", "--first-parent", "--format=%s", branch],
@@ -112,7 +114,7 @@ pub(crate) fn branch(repository: &Path, branch: &str) -> anyhow::Result<Lines> {
 }
 
 /// Fails with what stands on one side alone.
-pub(crate) fn assert_alike(what: &str, one: &Lines, other: &Lines) {
+pub fn assert_alike(what: &str, one: &Lines, other: &Lines) {
     let mut apart = Vec::new();
     for name in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
         let [one, other] = [one, other].map(|side| side.get(name).cloned().unwrap_or_default());
