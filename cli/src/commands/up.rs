@@ -4,6 +4,7 @@ mod notices;
 pub mod resume;
 pub mod stop;
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,8 +83,9 @@ impl Up {
         } else {
             None
         };
-        // The bell tells the same, and remembers what it has told.
-        let tells = crew == Crew::Everyone && !project.config().notices.terminal;
+        // The bell tells the same, and remembers what it has told; where nobody can hear it, it tells nothing.
+        let rings = project.config().notices.terminal && std::io::stderr().is_terminal();
+        let tells = crew == Crew::Everyone && !rings;
         let host = Box::pin(Host::start_crew(app, project, crew)).await?;
         let (directory, environment) = (app.directory()?, app.environment.clone());
         let overrides: Vec<String> = app.global.set.iter().chain(&settings).cloned().collect();

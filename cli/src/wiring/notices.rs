@@ -10,7 +10,7 @@ use ropewalk_orchestrator::notices::{
 };
 use ropewalk_orchestrator::{Agent, Services};
 use ropewalk_runtime::{Clock, Supervisor};
-use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::{UserSlug, clip};
 use ropewalk_server::{Hook, HookError};
 use ropewalk_store::{ReadError, Store};
 use ropewalk_telegram::{
@@ -23,6 +23,8 @@ use crate::error::CliError;
 use crate::output;
 use crate::project::Project;
 
+/// How much of what is asked stands in a line of the terminal.
+const LETTERS: usize = 200;
 /// Every way of telling.
 const PORTS: [&str; 3] = ["terminal", "webhook", "telegram"];
 
@@ -225,8 +227,10 @@ impl Port for Bell {
     ) -> Result<Arrival, SendError> {
         let mut line = telling.text.title.clone();
         if let Some(question) = &telling.question {
+            let asked = telling.text.body.split("\n\n").next().unwrap_or_default();
             line = format!(
-                "{line}: `ropewalk question answer {}` takes the answer",
+                "{line}: {}: `ropewalk question answer {}` takes the answer",
+                clip::line(asked, LETTERS),
                 question.id
             );
         }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ropewalk_world::questions;
 use serde_json::Value;
@@ -280,4 +280,36 @@ fn a_line_that_the_terminal_cuts_and_a_word_for_a_program_are_not_said() {
     terminal.types(INTERRUPT);
     assert_eq!(terminal.ends(), Some(2));
     assert_eq!(said(&world, "person"), [OPENING, "/help"]);
+}
+
+/// What a terminal rings at.
+const BELL: char = '\u{7}';
+
+#[test]
+fn a_question_rings_the_bell_of_the_terminal_of_up_and_where_there_is_none_it_is_a_line() {
+    let world = begun();
+    let rings = ["up", "--set", "notices.terminal=true"];
+    let mut terminal = Terminal::run(&world, &rings.join(" "), &[]);
+    let shown = terminal.shows("stop it with Ctrl-C", 1);
+    assert!(!shown.contains(BELL), "{shown:?}");
+    let mut asked = Vec::new();
+    world.commit(|changes| asked.extend(questions::put(changes, "Which way?")));
+    let shown = terminal.shows("Which way?", 1);
+    assert_eq!(shown.matches(BELL).count(), 1, "{shown:?}");
+    let (_, rung) = shown.split_once(BELL).unwrap();
+    let answer = format!("`ropewalk question answer {}`", asked[0].id);
+    assert!(rung.lines().next().unwrap().contains(&answer), "{rung:?}");
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+
+    let up = world.start(&rings, &[]);
+    world.commit(|changes| asked.extend(questions::put(changes, "How far?")));
+    let log = || std::fs::read_to_string(world.root().join("up.log")).unwrap();
+    let began = Instant::now();
+    while !log().contains("How far?") {
+        assert!(began.elapsed() < PATIENCE, "{}", log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!log().contains(BELL), "{}", log());
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
 }
