@@ -1,9 +1,9 @@
 """Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
-POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "early" | "none", "after": messages}: answers 429 with retry_after, perhaps
+POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "early" | "stranger" | "none", "after": messages}: answers 429 with retry_after, perhaps
 to all but the first so many messages, or none at all, or knows no topic, or brings updates of any kind, as of what happened before a bot
-said which it wants, until told otherwise; "lost" takes the next message and hangs up.
+said which it wants, until told otherwise, or knows no bot by the token; "lost" takes the next message and hangs up.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
 GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for
 next, `brought` lists the updates that were brought to whoever asked, each with how often, `rivals` is how often somebody asked while
@@ -29,6 +29,7 @@ FLOOD = {
     "ok": False, "error_code": 429, "description": "Too Many Requests: retry after 1",
     "parameters": {"retry_after": 1},
 }
+NO_BOT = {"ok": False, "error_code": 401, "description": "Unauthorized"}
 NO_TOPIC = {"ok": False, "error_code": 400, "description": "Bad Request: message thread not found"}
 
 # Of the Bot API, but not yet of the emulator.
@@ -63,6 +64,9 @@ async def faulty(request):
     if fault["mode"] == "away":
         request.transport.close()
         raise web.HTTPServiceUnavailable()
+    if fault["mode"] == "stranger":
+        fault["refused"] += 1
+        return web.json_response(NO_BOT, status=401)
     if fault["mode"] == "flood" and method == "sendmessage":
         if fault["after"] == 0:
             fault["refused"] += 1

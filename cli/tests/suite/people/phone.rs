@@ -193,3 +193,29 @@ fn a_bot_tells_nothing_of_what_was_before_it_and_its_loss_changes_nothing() {
     let unlinked = world.json("people link --undo");
     assert_eq!(unlinked, json!({ "name": "ada", "unlinked": true }));
 }
+
+#[test]
+fn what_the_doctor_says_of_the_bot_is_one_line_that_says_what_to_do() {
+    let world = World::scripted();
+    let server = TelegramServer::start().unwrap();
+    set_up_bot(&world, &server);
+    let told = || {
+        let said = diagnosed(&world, "telegram");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!said.contains(TOKEN), "{said}");
+        said
+    };
+    assert_eq!(told(), "ok `@ropewalk_bot` answers");
+    ask(
+        &server,
+        "POST /__fault",
+        Some(&json!({ "mode": "stranger" })),
+    );
+    let what_to_do = "; check the token of `telegram.token_variable`, and `telegram.api_url`";
+    let says = |why: &str| format!("fail the bot does not answer: {why}{what_to_do}");
+    assert_eq!(told(), says("Telegram does not know the token of the bot"));
+    ask(&server, "POST /__fault", Some(&json!({ "mode": "none" })));
+    assert_eq!(told(), "ok `@ropewalk_bot` answers");
+    drop(server);
+    assert_eq!(told(), says("Telegram cannot be reached"));
+}
