@@ -198,6 +198,9 @@ async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
+    // What the page of the API says; a test has no room for so many.
+    let bounds = Capacity::default();
+    assert_eq!((bounds.streams, bounds.connections), (2_048, 4_096));
     let house = House::holding(Capacity {
         streams: 2,
         ..Capacity::default()
@@ -220,6 +223,7 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
         "{}",
         refused.text
     );
+    assert_eq!(refused.body["message"], "too many listen already");
     assert_eq!(refused.body["next"], "close some of them");
     // Whoever only asks is served.
     assert_eq!(house.read("/api/profile").await["name"], "ada");
