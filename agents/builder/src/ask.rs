@@ -303,17 +303,21 @@ pub(crate) async fn branch_refused(
     put(shared, context, changes, build, about, draft).await
 }
 
-/// Asks what shall become of the branch of a build that has ended; where `doubts`, something speaks against landing it.
+/// Asks what shall become of the branch of a build that has ended; where `doubts`, something speaks against landing it, and so
+/// does what lies `in_the_way`.
 pub(crate) async fn build_finished(
     shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     counts: &TaskCounts,
-    (requirements, doubts): (String, bool),
+    (requirements, doubts, in_the_way): (String, bool, Option<LandError>),
 ) -> Result<Option<QuestionId>, BuilderError> {
+    let doubts = doubts || in_the_way.is_some();
+    let told = in_the_way.map(|error| Words::of(&error).to_string());
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
+        ("in_the_way", told.unwrap_or_default()),
         ("requirements", requirements),
         ("status", build.state.to_string()),
         ("complete", counts.complete.to_string()),

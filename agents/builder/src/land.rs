@@ -218,7 +218,8 @@ pub async fn preview(
             commit: commit.clone(),
         });
     }
-    let approach = approach(clone, context, &plan, request).await?;
+    let wanted = (request.into.as_deref(), request.shape);
+    let approach = approach(clone, context, &plan, wanted).await?;
     if approach.way != Way::Contained {
         let may = clone.may_advance(&approach.into, &approach.commit, &approach.tip);
         may.await?;
@@ -231,6 +232,18 @@ pub async fn preview(
         gate: approach.unseen,
         documents: approach.documents,
     })
+}
+
+/// Says which documents of others lie where those of a build's idea would go, so that whoever is asked about its branch knows;
+/// what else speaks against landing it is said once somebody wants it.
+pub(crate) async fn documents_in_the_way(
+    clone: &LocalClone,
+    context: &Context,
+    plan: &Plan,
+    shape: Shape,
+) -> Option<LandError> {
+    let refused = approach(clone, context, plan, (None, shape)).await.err();
+    refused.filter(|error| matches!(error, LandError::Documents { .. }))
 }
 
 /// Brings the head of a build into a branch, and writes that down with what the gate saw, whatever changes meanwhile.
@@ -259,6 +272,7 @@ async fn bring(
     request: &LandRequest,
 ) -> Result<(LandedBuild, Option<Evidence>), LandError> {
     let plan = finished(context, request).await?;
+    let wanted = (request.into.as_deref(), request.shape);
     for _ in 0..TRIES {
         let Approach {
             into,
@@ -267,7 +281,7 @@ async fn bring(
             way,
             unseen,
             ..
-        } = approach(&gate.clone, context, &plan, request).await?;
+        } = approach(&gate.clone, context, &plan, wanted).await?;
         let evidence = if unseen {
             Some(check(gate, context, &plan, (&into, &commit)).await?)
         } else {
@@ -330,14 +344,14 @@ async fn approach(
     clone: &LocalClone,
     context: &Context,
     plan: &Plan,
-    request: &LandRequest,
+    (into, shape): (Option<&str>, Shape),
 ) -> Result<Approach, LandError> {
     let build = &plan.build;
     let head = build.head.as_ref().ok_or(LandError::Unfinished {
         build: build.id,
         state: build.state,
     })?;
-    let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+    let into = into.map_or_else(|| build.target.clone(), str::to_owned);
     if into == build.branch {
         return Err(LandError::Itself(into));
     }
@@ -355,7 +369,7 @@ async fn approach(
         head,
         into: &into,
         tip: &tip,
-        shape: request.shape,
+        shape,
     };
     let (commit, way) = join(clone, context, plan, joint).await?;
     // Whoever comes again after a crash finds a branch that has it all, though not the commits that led there.

@@ -149,9 +149,16 @@ fn documents_that_another_project_landed_are_not_replaced() {
     world.write(others, "# Specification: somebody else's\n");
     let build = built(&world);
     let land = format!("build land {build}");
+    let why = "`main` has documents in `ideas/walks` that no landing of this project brought";
+    let asked = &world.json("question list")[0];
+    let told = text(&asked["text"]);
+    assert!(told.contains(why), "{told}");
+    let choices = asked["choices"].as_array().unwrap().iter();
+    let recommended = choices.filter(|choice| choice["recommended"] == true);
+    let recommended: Vec<&str> = recommended.map(|choice| text(&choice["id"])).collect();
+    assert_eq!(recommended, ["leave"], "merging would be refused");
     for refused in [land.clone(), format!("{land} --dry-run")] {
         let said = world.refused(&refused, 1);
-        let why = "`main` has documents in `ideas/walks` that no landing of this project brought";
         assert!(said.contains(why), "{said}");
         assert!(said.contains("--without-ideas` leaves them"), "{said}");
     }

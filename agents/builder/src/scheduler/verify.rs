@@ -19,6 +19,7 @@ use crate::decide::counts::{count, named, unplanned, unverified};
 use crate::decide::validation::held;
 use crate::effects::Scene;
 use crate::error::BuilderError;
+use crate::land;
 use crate::machine::build::Input;
 use ropewalk_gate::whole::{self, Whole};
 
@@ -87,13 +88,16 @@ async fn conclude(
             };
             let mut build =
                 settle::complete(shared, context, &mut changes, before, &tasks, input).await?;
+            let in_the_way =
+                land::documents_in_the_way(&shared.clone, context, &plan, shared.options.landing)
+                    .await;
             build.question = ask::build_finished(
                 shared,
                 context,
                 &mut changes,
                 &build,
                 &counts,
-                (Fulfilment::summed_up(&fulfilments), doubts),
+                (Fulfilment::summed_up(&fulfilments), doubts, in_the_way),
             )
             .await?;
             verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;
