@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ropewalk_schemas::model_call::UsageBy;
-use ropewalk_store::{ReadError, Store};
+use ropewalk_schemas::phone::Phone;
+use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,8 +63,27 @@ pub async fn list(store: &Store) -> Result<Vec<Metric>, ReadError> {
             value,
         }],
     });
+    let phones = store.list::<Phone>(Query::new()).await?;
     let rows = usage::list(store, UsageBy::Model, &Scope::default()).await?;
-    Ok(gauges.into_iter().chain(used(&rows)).collect())
+    let repeats = repeated(phones.iter().map(|phone| &phone.record));
+    let counters = std::iter::once(repeats).chain(used(&rows));
+    Ok(gauges.into_iter().chain(counters).collect())
+}
+
+/// Says how often a message of an answer may have arrived twice on the phone of each person; of notices, the list of them
+/// says so.
+fn repeated<'a>(phones: impl Iterator<Item = &'a Phone>) -> Metric {
+    Metric {
+        name: "ropewalk_phone_repeats_total".to_owned(),
+        help: "Messages of answers that may have arrived twice on a phone.",
+        kind: "counter",
+        samples: phones
+            .map(|phone| Sample {
+                labels: BTreeMap::from([("person", phone.person.to_string())]),
+                value: phone.repeats.into(),
+            })
+            .collect(),
+    }
 }
 
 /// Writes figures as Prometheus reads them, text format 0.0.4.

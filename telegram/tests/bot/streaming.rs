@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use ropewalk_bus::LiveEvent;
 use ropewalk_desk::phones as linking;
+use ropewalk_desk::views::metrics;
 use ropewalk_schemas::idea::Message;
 use ropewalk_schemas::{MessageId, Slug, Subject, UserSlug};
 use ropewalk_store::Query;
@@ -150,6 +151,9 @@ async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_and_a_press_me
     assert_eq!(texts.len(), 4, "each once: {told:#?}");
     let phone = linking::of(&house.services.store, &UserSlug::parse("ada")?).await?;
     assert_eq!((phone.repeats, phone.draft), (1, None));
+    let told = metrics::text(&metrics::list(&house.services.store).await?);
+    let counted = "ropewalk_phone_repeats_total{person=\"ada\"} 1\n";
+    assert!(told.contains(counted), "it is shown: {told}");
     house.close().await
 }
 
