@@ -70,6 +70,24 @@ impl House {
         Self::open_for(directory, telegram, escalate, &BTreeMap::new()).await
     }
 
+    /// Does the same at the time of `clock`, which moves as the test says.
+    pub(crate) async fn open_at(
+        directory: &Path,
+        telegram: &TelegramServer,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
+        let escalate = Duration::from_hours(1);
+        Self::open_with(
+            directory,
+            clock,
+            (client, people()?),
+            escalate,
+            &BTreeMap::new(),
+        )
+        .await
+    }
+
     /// Does the same where people have roles, and everybody is asked `escalate` after those of a role.
     pub(crate) async fn open_for(
         directory: &Path,
@@ -77,8 +95,9 @@ impl House {
         escalate: Duration,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
-        let client = TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?;
-        Self::open_with(directory, client, people()?, escalate, roles).await
+        let clock = Clock::system();
+        let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
+        Self::open_with(directory, &clock, (client, people()?), escalate, roles).await
     }
 
     /// Does the same where ada is told in a group, in a topic of it.
@@ -87,21 +106,21 @@ impl House {
         telegram: &TelegramServer,
         topic: i32,
     ) -> anyhow::Result<Self> {
-        let client =
-            TelegramClient::new(TOKEN, &telegram.url(), Clock::system())?.in_topic(Some(topic));
-        let people = named(GROUP)?;
+        let clock = Clock::system();
+        let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
+        let known = (client.in_topic(Some(topic)), named(GROUP)?);
         let escalate = Duration::from_hours(1);
-        Self::open_with(directory, client, people, escalate, &BTreeMap::new()).await
+        Self::open_with(directory, &clock, known, escalate, &BTreeMap::new()).await
     }
 
     async fn open_with(
         directory: &Path,
-        client: TelegramClient,
-        people: People,
+        clock: &Clock,
+        (client, people): (TelegramClient, People),
         escalate: Duration,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
-        let clock = Clock::system();
+        let clock = clock.clone();
         let ids = Ids::system(clock.clone());
         let location = Location::Sqlite(directory.join("ropewalk.db"));
         let store = Store::open(&location, clock.clone()).await?;

@@ -6,6 +6,7 @@ mod commanding;
 mod files;
 mod house;
 mod losing;
+mod outage;
 mod phones;
 mod reaching;
 mod strangers;
