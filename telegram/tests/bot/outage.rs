@@ -10,6 +10,7 @@ use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_store::Query;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::house::{ADA, BOB, House};
 use crate::phones::{Phones, until};
@@ -59,7 +60,8 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let clock = Clock::manual(DateTime::UNIX_EPOCH + Duration::from_secs(1_795_294_145));
     let house = House::open_at(directory.path(), &phones.server, &clock).await?;
-    let running = tokio::spawn(runs(clock.clone()));
+    let mut running = JoinSet::new();
+    running.spawn(runs(clock.clone()));
     let pressed = house.ask("missing_context", "Which way?").await?;
     let ada = phones.message(ADA, "Which way?").await?;
     phones.message(BOB, "Which way?").await?;
@@ -113,6 +115,6 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
         .iter()
         .filter(|notice| notice.state == NoticeState::Dead);
     assert_eq!(dead.count(), 0, "{notices:#?}");
-    running.abort();
+    running.shutdown().await;
     house.close().await
 }

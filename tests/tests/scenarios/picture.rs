@@ -10,7 +10,9 @@ use ropewalk_schemas::EventPattern;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_store::{EventFilter, Location, Query, Store, StoredEvent};
-use ropewalk_world::likeness::TIMER;
+
+/// The type of the event of a timer.
+pub(crate) use ropewalk_world::likeness::TIMER;
 use serde_json::Value;
 
 /// How long a whole rehearsal may take on a busy machine.

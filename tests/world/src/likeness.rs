@@ -70,10 +70,9 @@ pub async fn rows(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
         schemas::phone::Phone,
     );
     let known = records::TABLES.iter().map(|table| table.name.to_owned());
-    assert_eq!(
-        all.keys().cloned().collect::<BTreeSet<_>>(),
-        known.collect()
-    );
+    let known: BTreeSet<String> = known.collect();
+    let read: BTreeSet<String> = all.keys().cloned().collect();
+    anyhow::ensure!(read == known, "{read:?} are not {known:?}");
     Ok(all)
 }
 
@@ -114,6 +113,10 @@ pub fn branch(repository: &Path, branch: &str) -> anyhow::Result<Lines> {
 }
 
 /// Fails with what stands on one side alone.
+///
+/// # Panics
+///
+/// Where there is any.
 pub fn assert_alike(what: &str, one: &Lines, other: &Lines) {
     let mut apart = Vec::new();
     for name in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {

@@ -9,10 +9,13 @@ use crate::approvals::{documented, specified, text, until};
 use crate::questions::question;
 use crate::world::World;
 
-/// What names something in a path or a body, each where it stands.
+/// The beginning of a path or a schema, what it calls a name, and the names that there are.
+type Named = (&'static str, &'static str, Vec<String>);
+
+/// What names something in paths and bodies.
 pub(super) struct Names {
-    paths: Vec<(&'static str, &'static str, Vec<String>)>,
-    bodies: Vec<(&'static str, &'static str, Vec<String>)>,
+    paths: Vec<Named>,
+    bodies: Vec<Named>,
 }
 
 /// Lists the texts of one field of `rows`.
@@ -78,113 +81,86 @@ fn approved(world: &World, spec: &str, revision: u32) {
     });
 }
 
+/// Returns one field of the row of an idea.
+fn of(rows: &Value, idea: &str, field: &str) -> Vec<String> {
+    let mut rows = rows.as_array().unwrap().iter();
+    let row = rows.find(|row| row["idea"] == idea).unwrap();
+    one(text(&row[field]))
+}
+
+fn one(name: &str) -> Vec<String> {
+    vec![name.to_owned()]
+}
+
 /// Reads what there is in a filled store.
 pub(super) fn names(world: &World) -> Names {
+    let (specs, builds) = (world.json("spec list"), world.json("build list"));
+    let listed = |noun: &str| each(&world.json(&format!("{noun} list")), "id");
+    let reviews = world.json("event list --type review.completed");
+    let reviews = reviews.as_array().unwrap().iter();
+    let reviews = reviews.map(|event| text(&event["data"]["review_id"]).to_owned());
+    let mut paths = ended(world, &specs, &builds);
+    let ideas = each(&world.json("idea list"), "slug");
+    paths.extend([
+        ("/api/ideation/sessions", "slug", ideas),
+        ("/api/specifications/{id}/difference", "from", one("1")),
+        ("/api/specifications/{id}/difference", "to", one("2")),
+        ("/api/specifications", "id", each(&specs, "id")),
+        ("/api/builds", "id", each(&builds, "id")),
+        ("/api/tasks", "build", each(&builds, "id")),
+        ("/api/tasks", "task", one("T-001")),
+        ("/api/events", "id", listed("event")),
+        ("/api/questions", "id", listed("question")),
+        ("/api/knowledge", "id", listed("knowledge")),
+        ("/api/reviews", "id", reviews.collect()),
+    ]);
+    let bodies = in_bodies(world, &specs);
+    Names { paths, bodies }
+}
+
+/// Names what ends something, so that it ends that alone.
+fn ended(world: &World, specs: &Value, builds: &Value) -> Vec<Named> {
     let letters = each(&world.json("dead-letter list"), "id");
     // What is replayed comes back, what is discarded does not.
     let [replayed, .., discarded] = letters.as_slice() else {
         panic!("{letters:?}");
     };
-    let position = |letter: &str| vec![letter.split_once('/').unwrap().0.to_owned()];
-    let reviews = world.json("event list --type review.completed");
-    let reviews = reviews.as_array().unwrap().iter();
-    let reviews = reviews.map(|event| text(&event["data"]["review_id"]).to_owned());
-    let (specs, builds) = (world.json("spec list"), world.json("build list"));
-    let of = |rows: &Value, idea: &str, field: &str| {
-        let mut rows = rows.as_array().unwrap().iter();
-        let row = rows.find(|row| row["idea"] == idea).unwrap();
-        vec![text(&row[field]).to_owned()]
-    };
+    let position = |letter: &str| one(letter.split_once('/').unwrap().0);
+    let discard = "/api/dead-letters/{position}/{subscriber}/discard";
+    let of_spec = |idea: &str| of(specs, idea, "id");
+    vec![
+        (discard, "position", position(discarded)),
+        ("/api/dead-letters", "position", position(replayed)),
+        ("/api/dead-letters", "subscriber", one("ideation")),
+        (
+            "/api/ideation/sessions/{slug}/abandon",
+            "slug",
+            one("lakes"),
+        ),
+        ("/api/specifications/{id}/approve", "id", of_spec("dales")),
+        ("/api/specifications/{id}/reject", "id", of_spec("moors")),
+        ("/api/specifications/{id}/comments", "id", of_spec("hills")),
+        ("/api/builds/{id}/stop", "id", of(builds, "runs", "id")),
+    ]
+}
+
+fn in_bodies(world: &World, specs: &Value) -> Vec<Named> {
     let lines = world.json("spec lines hills");
+    let file = text(&lines["files"][0]["file"]);
+    let causes = each(&world.json("alert list"), "cause");
     let ideas = each(&world.json("idea list"), "slug");
-    let task = || vec!["T-001".to_owned()];
-    Names {
-        // What ends something ends it here alone.
-        paths: vec![
-            (
-                "/api/ideation/sessions/{slug}/abandon",
-                "slug",
-                vec!["lakes".to_owned()],
-            ),
-            (
-                "/api/specifications/{id}/approve",
-                "id",
-                of(&specs, "dales", "id"),
-            ),
-            (
-                "/api/specifications/{id}/reject",
-                "id",
-                of(&specs, "moors", "id"),
-            ),
-            (
-                "/api/specifications/{id}/comments",
-                "id",
-                of(&specs, "hills", "id"),
-            ),
-            ("/api/builds/{id}/stop", "id", of(&builds, "runs", "id")),
-            ("/api/ideation/sessions", "slug", ideas.clone()),
-            ("/api/specifications", "id", each(&specs, "id")),
-            ("/api/builds", "id", each(&builds, "id")),
-            ("/api/tasks", "build", each(&builds, "id")),
-            ("/api/tasks", "task", task()),
-            ("/api/events", "id", each(&world.json("event list"), "id")),
-            (
-                "/api/questions",
-                "id",
-                each(&world.json("question list"), "id"),
-            ),
-            (
-                "/api/knowledge",
-                "id",
-                each(&world.json("knowledge list"), "id"),
-            ),
-            ("/api/reviews", "id", reviews.collect()),
-            (
-                "/api/dead-letters/{position}/{subscriber}/discard",
-                "position",
-                position(discarded),
-            ),
-            ("/api/dead-letters", "position", position(replayed)),
-            (
-                "/api/dead-letters",
-                "subscriber",
-                vec!["ideation".to_owned()],
-            ),
-            (
-                "/api/specifications/{id}/difference",
-                "from",
-                vec!["1".to_owned()],
-            ),
-            (
-                "/api/specifications/{id}/difference",
-                "to",
-                vec!["2".to_owned()],
-            ),
-        ],
-        bodies: vec![
-            ("SpecificationRequest", "idea", ideas),
-            ("ApprovalRequest", "hash", of(&specs, "dales", "hash")),
-            ("CommentsRequest", "of", of(&specs, "hills", "hash")),
-            (
-                "Comment",
-                "file",
-                vec![text(&lines["files"][0]["file"]).to_owned()],
-            ),
-            ("Comment", "line", vec!["1".to_owned()]),
-            ("Retry", "task", task()),
-            ("Tell", "task", task()),
-            (
-                "AnswerRequest",
-                "choice",
-                vec!["go".to_owned(), "merge".to_owned()],
-            ),
-            (
-                "SeenAlert",
-                "cause",
-                each(&world.json("alert list"), "cause"),
-            ),
-        ],
-    }
+    let choices = ["go", "merge"].map(str::to_owned).to_vec();
+    vec![
+        ("SpecificationRequest", "idea", ideas),
+        ("ApprovalRequest", "hash", of(specs, "dales", "hash")),
+        ("CommentsRequest", "of", of(specs, "hills", "hash")),
+        ("Comment", "file", one(file)),
+        ("Comment", "line", one("1")),
+        ("Retry", "task", one("T-001")),
+        ("Tell", "task", one("T-001")),
+        ("AnswerRequest", "choice", choices),
+        ("SeenAlert", "cause", causes),
+    ]
 }
 
 impl Names {
@@ -196,7 +172,7 @@ impl Names {
             let parameters =
                 parameters.filter_map(|each| each.get_mut("parameters")?.as_array_mut());
             for parameter in parameters.flatten() {
-                let here = |(below, name, _): &&(&str, &str, Vec<String>)| {
+                let here = |(below, name, _): &&Named| {
                     path.starts_with(below) && parameter["name"] == *name
                 };
                 let Some((_, _, names)) = self.paths.iter().find(here) else {
