@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ropewalk_schemas as schemas;
-use ropewalk_store::{EventFilter, Query, Record, Store, records};
+use ropewalk_store::{EventFilter, Query, ReadError, Record, Store, records};
 use ropewalk_tests::likeness::{kept, plain};
 use ropewalk_tests::repository::git;
 
@@ -14,8 +14,30 @@ pub const TIMER: &str = "schedule.due";
 /// Lines by what they are of.
 pub type Lines = BTreeMap<String, Vec<String>>;
 
+/// Says why there is nothing to compare.
+#[derive(Debug, thiserror::Error)]
+pub enum LikenessError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A row cannot be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Git does not say it.
+    #[error(transparent)]
+    Git(#[from] std::io::Error),
+    /// There are other tables than are read.
+    #[error("{read:?} are read, and there are {known:?}")]
+    Tables {
+        /// Those that are read.
+        read: BTreeSet<String>,
+        /// Those that there are.
+        known: BTreeSet<String>,
+    },
+}
+
 /// Returns the events of each entity in order, without those that come with the time.
-pub async fn events(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
+pub async fn events(store: &Store, surfaces: &[&str]) -> Result<Lines, LikenessError> {
     let filter = EventFilter {
         limit: Some(1_000_000),
         ..EventFilter::default()
@@ -35,7 +57,7 @@ pub async fn events(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
 }
 
 /// Returns the rows of every table.
-pub async fn rows(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
+pub async fn rows(store: &Store, surfaces: &[&str]) -> Result<Lines, LikenessError> {
     let mut all = Lines::new();
     macro_rules! of {
         ($($record:ty),* $(,)?) => { $( all.extend(table::<$record>(store, surfaces).await?); )* };
@@ -72,14 +94,16 @@ pub async fn rows(store: &Store, surfaces: &[&str]) -> anyhow::Result<Lines> {
     let known = records::TABLES.iter().map(|table| table.name.to_owned());
     let known: BTreeSet<String> = known.collect();
     let read: BTreeSet<String> = all.keys().cloned().collect();
-    anyhow::ensure!(read == known, "{read:?} are not {known:?}");
+    if read != known {
+        return Err(LikenessError::Tables { read, known });
+    }
     Ok(all)
 }
 
 async fn table<R: Record>(
     store: &Store,
     surfaces: &[&str],
-) -> anyhow::Result<Option<(String, Vec<String>)>> {
+) -> Result<Option<(String, Vec<String>)>, LikenessError> {
     let mut lines = Vec::new();
     for row in store.list::<R>(Query::new()).await? {
         lines.push(kept(serde_json::to_value(&row.record)?, surfaces));
@@ -89,7 +113,7 @@ async fn table<R: Record>(
 }
 
 /// Returns what a branch holds: the messages of its commits in order, its files, and what is in those of an idea.
-pub fn branch(repository: &Path, branch: &str) -> anyhow::Result<Lines> {
+pub fn branch(repository: &Path, branch: &str) -> Result<Lines, LikenessError> {
     let log = git(
         repository,
         &["log", "--first-parent", "--format=%s", branch],

@@ -10,12 +10,12 @@ use crate::questions::question;
 use crate::world::World;
 
 /// The beginning of a path or a schema, what it calls a name, and the names that there are.
-type Named = (&'static str, &'static str, Vec<String>);
+type NameRow = (&'static str, &'static str, Vec<String>);
 
 /// What names something in paths and bodies.
 pub(super) struct Names {
-    paths: Vec<Named>,
-    bodies: Vec<Named>,
+    paths: Vec<NameRow>,
+    bodies: Vec<NameRow>,
 }
 
 /// Lists the texts of one field of `rows`.
@@ -119,7 +119,7 @@ pub(super) fn names(world: &World) -> Names {
 }
 
 /// Names what ends something, so that it ends that alone.
-fn ended(world: &World, specs: &Value, builds: &Value) -> Vec<Named> {
+fn ended(world: &World, specs: &Value, builds: &Value) -> Vec<NameRow> {
     let letters = each(&world.json("dead-letter list"), "id");
     // What is replayed comes back, what is discarded does not.
     let [replayed, .., discarded] = letters.as_slice() else {
@@ -144,7 +144,7 @@ fn ended(world: &World, specs: &Value, builds: &Value) -> Vec<Named> {
     ]
 }
 
-fn in_bodies(world: &World, specs: &Value) -> Vec<Named> {
+fn in_bodies(world: &World, specs: &Value) -> Vec<NameRow> {
     let lines = world.json("spec lines hills");
     let file = text(&lines["files"][0]["file"]);
     let causes = each(&world.json("alert list"), "cause");
@@ -172,7 +172,7 @@ impl Names {
             let parameters =
                 parameters.filter_map(|each| each.get_mut("parameters")?.as_array_mut());
             for parameter in parameters.flatten() {
-                let here = |(below, name, _): &&Named| {
+                let here = |(below, name, _): &&NameRow| {
                     path.starts_with(below) && parameter["name"] == *name
                 };
                 let Some((_, _, names)) = self.paths.iter().find(here) else {
