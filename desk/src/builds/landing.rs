@@ -132,7 +132,17 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     let at = build.head.as_ref();
     let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));
     let (branch, target) = (&build.branch, &build.target);
-    let others = not_landed(store, build).await?;
+    let others = match &comes_along(store, build).await?[..] {
+        [] => String::new(),
+        branches => {
+            let branches: Vec<String> = branches
+                .iter()
+                .map(|branch| format!("`{branch}`"))
+                .collect();
+            let branches = branches.join(" and ");
+            format!(" It builds on {branches}: what it holds of that comes along.")
+        }
+    };
     let of = |state| tasks.iter().filter(move |task| task.state == state);
     let [complete, failed, skipped] =
         [TaskState::Complete, TaskState::Failed, TaskState::Skipped].map(|state| of(state).count());
@@ -155,21 +165,15 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     ))
 }
 
-/// Says whose work comes along that has not landed by itself; nothing where there is none.
-async fn not_landed(store: &Store, build: &Build) -> Result<String, ReadError> {
+/// Lists the branches that a build builds on and that have not landed by themselves: what it holds of them comes along.
+pub async fn comes_along(store: &Store, build: &Build) -> Result<Vec<String>, ReadError> {
     let mut branches = Vec::new();
     for followed in &build.follows {
         let other = ownership::successor_of(store, followed.build).await?;
         let other = other.filter(|other| other.merged.is_none());
-        branches.extend(other.map(|other| format!("`{}`", other.branch)));
+        branches.extend(other.map(|other| other.branch.clone()));
     }
-    if branches.is_empty() {
-        return Ok(String::new());
-    }
-    let branches = branches.join(" and ");
-    Ok(format!(
-        " It builds on {branches}: what it holds of that comes along."
-    ))
+    Ok(branches)
 }
 
 /// Notes what `person` wants; `build.merged` or a question follows. Whoever builds has to be woken.

@@ -59,6 +59,9 @@ struct ResolutionReceipt {
 struct Prospect {
     #[serde(flatten)]
     preview: LandingPreview,
+    /// The branches of which it holds work that has not landed by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comes_along: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missed: Vec<MissedView>,
 }
@@ -70,6 +73,8 @@ struct Receipt {
     commit: CommitId,
     way: Way,
     pushed: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comes_along: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missed: Vec<MissedView>,
 }
@@ -106,6 +111,7 @@ impl Land {
             },
             by: person.name.to_string(),
         };
+        let comes_along = landing::comes_along(&desk.store, &build).await?;
         if self.dry_run {
             let shape = Shape::configured(&desk.project.config().build).with(request.shape);
             let git = wiring::git(&app.environment).await?;
@@ -114,6 +120,7 @@ impl Land {
             let preview = land::preview(&clone, &context, &request).await;
             let prospect = Prospect {
                 preview: explained(preview, app)?,
+                comes_along,
                 missed: review::missed(&desk.store, build.id).await?,
             };
             return app.output.show(&prospect, previewed);
@@ -135,6 +142,7 @@ impl Land {
             commit,
             way,
             pushed: self.push,
+            comes_along,
             missed: review::missed(&desk.store, build).await?,
         };
         app.output.show(&done, human)
@@ -164,9 +172,20 @@ fn previewed(prospect: &Prospect) -> String {
         format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
     });
     format!(
-        "build {}: {} {how}{gate}; nothing was landed\n{documents}{missed}",
-        preview.build, preview.into
+        "build {}: {} {how}{gate}; nothing was landed\n{}{documents}{missed}",
+        preview.build,
+        preview.into,
+        along("comes", &prospect.comes_along)
     )
+}
+
+/// Says whose work comes along.
+fn along(comes: &str, branches: &[String]) -> String {
+    if branches.is_empty() {
+        return String::new();
+    }
+    let branches = branches.join("`, `");
+    format!("what it holds of `{branches}`, which has not landed by itself, {comes} along\n")
 }
 
 fn human(done: &Receipt) -> String {
@@ -181,10 +200,26 @@ fn human(done: &Receipt) -> String {
         .as_ref()
         .map_or_else(String::new, |remote| format!(", and sent to {remote}"));
     format!(
-        "landed build {}: {} {how}, at {}{pushed}\n{}",
+        "landed build {}: {} {how}, at {}{pushed}\n{}{}",
         done.build,
         done.into,
         done.commit.short(),
+        along("came", &done.comes_along),
         trace::missed(done.build, &done.missed)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_work_comes_along_is_said_in_a_line_where_there_is_some() {
+        let both = ["build/walks".to_owned(), "build/bees".to_owned()];
+        assert_eq!(along("comes", &[]), "");
+        assert_eq!(
+            along("comes", &both),
+            "what it holds of `build/walks`, `build/bees`, which has not landed by itself, comes along\n"
+        );
+    }
 }

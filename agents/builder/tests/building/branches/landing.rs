@@ -2,6 +2,7 @@
 
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, Way};
+use ropewalk_desk::builds::landing::comes_along;
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, SpecId};
@@ -75,7 +76,13 @@ async fn a_follower_is_landed_after_the_build_that_it_builds_on() {
     let main = open.git(&["rev-parse", "main"]);
     assert_eq!(forerunner(&house, &open, second.id).await, first.id);
     assert_eq!(open.git(&["rev-parse", "main"]), main);
+    let store = &open.services.store;
+    let followed = store.get::<Build>(&second.id.to_string()).await;
+    let followed = followed.unwrap().unwrap().into_inner();
+    let along = || comes_along(store, &followed);
+    assert_eq!(along().await.unwrap(), std::slice::from_ref(&first.branch));
     lander.land(&open.context, &by_ada(first.id)).await.unwrap();
+    assert_eq!(along().await.unwrap(), Vec::<String>::new());
     let second = lander.land(&open.context, &by_ada(second.id)).await;
     assert_eq!(second.unwrap().way, Way::Merge);
     assert_eq!(open.git(&["show", "main:b.txt"]), "good");
