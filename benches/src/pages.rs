@@ -57,6 +57,8 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
         build,
         planned,
         spec,
+        question,
+        lesson,
     } = keys;
     vec![
         page("/", "the board, 1,000 ideas"),
@@ -65,18 +67,31 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
             &format!("/specifications/{spec}"),
             "a specification of 30 tasks",
         ),
+        page(
+            &format!("/specifications/{spec}/lines"),
+            "its lines, to comment on",
+        ),
         page("/questions", "the inbox, 50 questions open"),
+        page(&format!("/questions/{question}"), "a question"),
         page("/builds", "builds"),
         page(&format!("/builds/{planned}"), "a build of 30 tasks"),
         page(
             &format!("/builds/{build}"),
             &format!("a build of {TASKS} tasks"),
         ),
+        page(
+            &format!("/builds/{build}/difference"),
+            "what it changed, 2,000 lines, without git",
+        ),
         page(&format!("/builds/{build}/tasks/T-007"), "a task"),
-        page("/running", "what runs"),
+        page("/running", "what runs, and 630 owned files"),
         page("/knowledge", "what was learned, 500 lessons"),
+        page(&format!("/knowledge/{lesson}"), "a lesson, used 20 times"),
         page("/usage", "use, 100,000 calls"),
+        page("/usage?idea=idea-0", "use of an idea"),
         page("/events", "events, 1,000,000 of them"),
+        page("/events/500000", "an event"),
+        page("/find?words=idea+number+7", "what is found of three words"),
     ]
 }
 

@@ -5,12 +5,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::{Action, Task, TaskBlock, Validation};
-use ropewalk_schemas::{BuildId, ContentHash, RepoPath, SpecId};
-use ropewalk_store::{ChangeSet, Record, Store};
+use ropewalk_schemas::{BuildId, ContentHash, KnowledgeId, QuestionId, RepoPath, SpecId};
+use ropewalk_store::{ChangeSet, Query, Record, Store};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -24,6 +25,8 @@ const BUILDS: usize = 20;
 pub(super) const TASKS: usize = 500;
 /// How many tasks a specification has, as many as one of the largest.
 const PLANNED: usize = 30;
+/// How many files each build owns.
+const OWNED: usize = 30;
 /// How many questions there are, and how many of them are open.
 const QUESTIONS: usize = 1_000;
 const OPEN: usize = 50;
@@ -45,6 +48,10 @@ pub(super) struct PageKeys {
     pub(super) planned: BuildId,
     /// The specification of it.
     pub(super) spec: SpecId,
+    /// A question.
+    pub(super) question: QuestionId,
+    /// A lesson.
+    pub(super) lesson: KnowledgeId,
 }
 
 /// Stores everything; returns what there is a page of.
@@ -61,12 +68,32 @@ pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
     lessons(store, words, spec).await?;
     let call = |number| call(words, number, &builds);
     put::<ModelCall>(store, CALLS, call).await?;
-    let build = *builds.first().context("no build")?;
+    for build in &builds {
+        own(store, words, *build).await?;
+    }
+    let one = || Query::new().limit(1);
+    let questions = store.list::<Question>(one()).await?;
+    let lessons = store.list::<KnowledgeItem>(one()).await?;
     Ok(PageKeys {
-        build,
+        build: *builds.first().context("no build")?,
         planned,
         spec,
+        question: questions.first().context("no question")?.id,
+        lesson: lessons.first().context("no lesson")?.id,
     })
+}
+
+/// Has a build own files that no other one owns.
+async fn own(store: &Store, words: &Words, build: BuildId) -> Result<()> {
+    let mut changes = ChangeSet::new();
+    for number in 0..OWNED {
+        let owned: Ownership = row(json!({
+            "path": format!("src/{build}/part_{number}.rs"), "build": build, "since": words.clock.now(),
+        }))?;
+        changes.insert(&owned);
+    }
+    store.commit(changes).await?;
+    Ok(())
 }
 
 /// Stores so many rows, each as `make` makes it.

@@ -25,6 +25,9 @@ use crate::words::Words;
 /// What whoever asks is known by.
 const TOKEN: &str = "token-of-ada";
 
+/// How many files a large build changed, by fifty lines each.
+const FILES: usize = 40;
+
 /// A server and whoever asks it.
 pub(super) struct ServerFixture {
     house: House,
@@ -109,12 +112,26 @@ fn options(directory: &Path) -> Result<Options> {
         capacity: Capacity::default(),
         silent_after: Duration::from_secs(90),
         hook: None,
-        changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference("")) })),
+        changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(&difference())) })),
         landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
         checkup: Arc::new(|| Box::pin(async { Vec::new() })),
         budget: BudgetSettings::default(),
         folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
     })
+}
+
+/// What a large build changed, as git shows it, without any repository.
+fn difference() -> String {
+    let file = |number: usize| {
+        let path = format!("src/part_{number}.rs");
+        let head = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,25 +1,50 @@\n"
+        );
+        let lines =
+            (0..25).map(|line| format!(" let kept_{line} = {line};\n+let new_{line} = {line};\n"));
+        head + &lines.collect::<String>()
+    };
+    (0..FILES).map(file).collect()
 }
 
 /// What landing a build would come to, without any repository.
