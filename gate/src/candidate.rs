@@ -320,16 +320,12 @@ async fn changed_tests_hold(
     runs: &[CheckRun],
     findings: &mut Findings,
 ) -> Result<Option<Vec<ProtectedChange>>, GateError> {
-    let counted = job.checks.iter().zip(runs).filter(|(check, run)| {
-        let tests = run.tests.as_ref();
-        check.expected.is_none() && tests.is_some_and(|tests| tests.passed > 0)
-    });
-    let counted: Vec<Check<'_>> = counted.map(|(check, _)| *check).collect();
+    let counted = control::of_tests(&job.checks, runs);
     if tests.changed.is_empty() || counted.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let commit = job.candidate.commit;
-    let before = control::with_tests_as_they_were(&job.runner.clone, commit, tests).await?;
+    let commits = (job.candidate.commit, job.candidate.parent);
+    let before = control::with_tests_as_they_were(&job.runner.clone, commits, tests).await?;
     let place = (&before, job.history);
     let prepared = Site::prepare(job.runner, place, installs, job.cancel, findings).await?;
     let Some((mut site, _)) = prepared else {

@@ -6,12 +6,14 @@
 mod planted;
 
 use ropewalk_schemas::attempt::{CheckRun, FailureClass};
-use ropewalk_schemas::{CommitId, ContentHash, RepoPath};
-use ropewalk_workspace::clone::{FileChange, FileKind};
+use ropewalk_schemas::question::FileChange;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::clone::{self, FileKind};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, LocalClone};
 use tokio_util::sync::CancellationToken;
 
+use crate::counts;
 use crate::difference::protected::{ProtectedChange, is_test};
 use crate::error::GateError;
 use crate::judge::Ruling;
@@ -25,38 +27,38 @@ const LOOKED_AT: usize = 1_000;
 /// What became of the files of tests.
 #[derive(Default)]
 pub(crate) struct TestFiles {
-    /// Those that were there when the build began and that nobody allowed to change.
-    pub(crate) changed: Vec<ChangedTest>,
+    /// Those that were there when the build began and that nobody allowed to change so.
+    pub(crate) changed: Vec<FileChange>,
     /// Those that came to them.
     pub(crate) added: Vec<String>,
 }
 
-/// A file of tests that was changed.
-pub(crate) struct ChangedTest {
-    /// The file.
-    pub(crate) path: String,
-    /// What it held.
-    pub(crate) before: Vec<u8>,
-    /// What it holds now; none where it is gone.
-    pub(crate) after: Option<Vec<u8>>,
+/// Picks the commands of a gate that counted tests, or that may have run some unseen; what a task's own check looks at is
+/// what the task made.
+pub(crate) fn of_tests<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+    let ran = checks.iter().zip(runs);
+    let of_tests = ran.filter(|(check, run)| {
+        let passed = run.tests.as_ref().is_none_or(|tests| tests.passed > 0);
+        check.expected.is_none() && passed && counts::can_count(check.command)
+    });
+    of_tests.map(|(check, _)| *check).collect()
 }
 
-/// Makes `commit` with the tests as they were, without those that came to them.
+/// Makes `commit` with the tests as they are in `parent`, without those that came to them.
 pub(crate) async fn with_tests_as_they_were(
     clone: &LocalClone,
-    commit: &CommitId,
+    (commit, parent): (&CommitId, &CommitId),
     tests: &TestFiles,
 ) -> Result<CommitId, GateError> {
-    let restored = tests.changed.iter().filter_map(|test| {
-        let path = RepoPath::parse(&test.path).ok()?;
-        let content = test.before.clone();
-        Some(FileChange::Write { path, content })
+    let paths = tests.changed.iter().map(|test| &test.path);
+    let restored = paths.filter_map(|path| {
+        let (path, from) = (RepoPath::parse(path).ok()?, parent.clone());
+        Some(clone::FileChange::Restore { path, from })
     });
-    let added = tests
-        .added
-        .iter()
-        .filter_map(|path| RepoPath::parse(path).ok());
-    let changes: Vec<FileChange> = restored.chain(added.map(FileChange::Remove)).collect();
+    let added = tests.added.iter();
+    let added = added.filter_map(|path| RepoPath::parse(path).ok());
+    let added = added.map(clone::FileChange::Remove);
+    let changes: Vec<_> = restored.chain(added).collect();
     altered(clone, commit, &changes).await
 }
 
@@ -81,17 +83,15 @@ pub(crate) async fn holds_as_it_was(
             }
         }
         if let Some(run) = failed {
-            let asked = tests.changed.iter().map(|test| ProtectedChange {
-                path: test.path.clone(),
-                before: Some(ContentHash::of(&test.before)),
-                after: test.after.as_deref().map(ContentHash::of),
-                why: format!(
-                    "`{}` holds only with `{}` as it was changed: with the tests as they were it fails{}",
+            let why = |path: &str| {
+                format!(
+                    "`{}` holds only with `{path}` as it was changed: with the tests as they were it fails{}",
                     check.name,
-                    test.path,
                     first_failure(&run)
-                ),
-            });
+                )
+            };
+            let asked = tests.changed.iter();
+            let asked = asked.map(|test| ProtectedChange::of(test.clone(), why(&test.path)));
             return Ok(Some(asked.collect()));
         }
     }
@@ -106,35 +106,42 @@ fn first_failure(run: &CheckRun) -> String {
     failed.map_or_else(String::new, |name| format!(" (`{name}`)"))
 }
 
-/// Plants a test that has to fail beside those of `commit`, and notes each check that does not tell of it though it tells
-/// of it at `base`; false when it was ended from outside.
+/// Plants a test that cannot pass beside those of `commit`, and notes each check that passes all the same, though it tells of
+/// that test at `base`; false when it was ended from outside.
 pub(crate) async fn can_fail(
-    site: &mut Site<'_>,
-    (checks, commit, base): (&[Check<'_>], &CommitId, &CommitId),
+    (site, clone): (&mut Site<'_>, &LocalClone),
+    checks: &[Check<'_>],
+    (commit, base): (&CommitId, &CommitId),
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
-    let clone = site.repository();
     let name = planted::name(commit);
-    let mut planted = None;
+    if checks.is_empty() {
+        return Ok(true);
+    }
+    let Some((here, there)) = plant(clone, commit, base, &name).await? else {
+        return Ok(true);
+    };
     for check in checks {
-        if planted.is_none() {
-            planted = plant(clone, commit, base, &name).await?;
-        }
-        let Some((here, there)) = &planted else {
-            return Ok(true);
-        };
-        let Some(told) = tells(site, check, (here, &name), cancel).await? else {
+        site.turn_to(&here);
+        let Some((_, ruling)) = site.run(check, cancel).await? else {
             return Ok(false);
         };
-        if told {
+        // Whatever stands against it, it can fail.
+        if ruling != Ruling::Holds {
             continue;
         }
-        // Where it was not told of before either, the check does not look there, or says nothing of single tests.
-        let Some(told) = tells(site, check, (there, &name), cancel).await? else {
+        site.turn_to(&there);
+        let before = match site.run(check, cancel).await {
+            // What cannot be made ready there any more says nothing.
+            Err(GateError::NotReady(_)) => continue,
+            ran => ran?,
+        };
+        let Some((run, ruling)) = before else {
             return Ok(false);
         };
-        if told {
+        // Where it was not told of before either, the check does not look there, or says nothing of single tests.
+        if ruling.ran_and_failed() && is_told(&run, &name) {
             let line = format!(
                 "`{}` passes whatever its tests find: a test that cannot pass was planted, and it is not told to fail, as it is at the build's base",
                 check.name
@@ -145,36 +152,10 @@ pub(crate) async fn can_fail(
     Ok(true)
 }
 
-/// Says whether a check fails at a commit and names the planted test; none when it was ended from outside.
-async fn tells(
-    site: &mut Site<'_>,
-    check: &Check<'_>,
-    (commit, name): (&CommitId, &str),
-    cancel: &CancellationToken,
-) -> Result<Option<bool>, GateError> {
-    site.turn_to(commit);
-    let Some((run, ruling)) = site.run(check, cancel).await? else {
-        return Ok(None);
-    };
-    Ok(Some(is_told(&run, &ruling, name)))
-}
-
-fn is_told(run: &CheckRun, ruling: &Ruling, name: &str) -> bool {
-    let names = |tests: &[String]| tests.iter().any(|test| test.contains(name));
-    let is_passed = run.tests.as_ref().is_some_and(|tests| names(&tests.names));
-    let is_failed = run
-        .tests
-        .as_ref()
-        .is_some_and(|tests| names(&tests.failed_names));
-    // A time-out tells nothing, for or against.
-    let ended = matches!(
-        ruling,
-        Ruling::Fails {
-            class: FailureClass::Timeout,
-            ..
-        }
-    );
-    ended || (ruling.ran_and_failed() && !is_passed && (is_failed || run.output.contains(name)))
+/// Says whether a run that failed names a test.
+fn is_told(run: &CheckRun, name: &str) -> bool {
+    let failed = run.tests.iter().flat_map(|tests| &tests.failed_names);
+    failed.into_iter().any(|test| test.contains(name)) || run.output.contains(name)
 }
 
 /// Makes `commit` and `base` with the planted test; none where no file of tests can take it at both.
@@ -202,9 +183,9 @@ async fn plant(
             let content = String::from_utf8(content?).ok()?;
             let text = planted::plant(path, &content, name)?;
             let (path, content) = (RepoPath::parse(path).ok()?, text.into_bytes());
-            Some(FileChange::Write { path, content })
+            Some(clone::FileChange::Write { path, content })
         });
-        let changes: Vec<FileChange> = with_test.take(PLANTED).collect();
+        let changes: Vec<_> = with_test.take(PLANTED).collect();
         if changes.is_empty() {
             return Ok(None);
         }
@@ -218,7 +199,7 @@ async fn plant(
 async fn altered(
     clone: &LocalClone,
     commit: &CommitId,
-    changes: &[FileChange],
+    changes: &[clone::FileChange],
 ) -> Result<CommitId, GateError> {
     let tree = clone.create_tree(commit, changes).await?;
     let message = CommitMessage::new("Tests that are put to the test");
@@ -229,4 +210,66 @@ async fn altered(
         when: clone.committed_at(commit).await?,
     };
     Ok(clone.create_commit(altered).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::attempt::TestCounts;
+    use ropewalk_schemas::task::Expectation;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn run(passed: Option<u32>, failed: &[&str], output: &str) -> CheckRun {
+        let tests = passed.map(|passed| TestCounts {
+            passed,
+            failed_names: failed.iter().map(|name| (*name).to_owned()).collect(),
+            ..TestCounts::default()
+        });
+        CheckRun {
+            name: "tests".to_owned(),
+            level: None,
+            kind: None,
+            command: String::new(),
+            exit_code: Some(1),
+            duration_ms: 0,
+            tests,
+            flaky: Vec::new(),
+            output: output.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_planted_test_is_told_of_by_the_names_that_failed_or_in_the_output() {
+        let cases = [
+            (run(Some(2), &["a.case_1.test"], ""), true),
+            (run(Some(2), &["a.other"], "FAILED case_1"), true),
+            (run(None, &[], "not ok 3 - case_1"), true),
+            (run(Some(2), &["a.other"], "FAILED other"), false),
+            (run(None, &[], ""), false),
+        ];
+        for (run, told) in cases {
+            assert_eq!(is_told(&run, "case_1"), told, "{run:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_may_have_run_tests_for_the_gate_is_put_to_the_test() {
+        let alone = |command| Check::alone("check", command, Duration::ZERO);
+        let own = Check {
+            expected: Some(&Expectation::ExitZero),
+            ..alone("pytest")
+        };
+        let cases = [
+            (alone("pytest"), Some(3), true),
+            (alone("sh gate.sh"), None, true),
+            (alone("pytest"), Some(0), false),
+            (alone("cargo clippy"), None, false),
+            (own, Some(3), false),
+        ];
+        for (check, passed, put) in cases {
+            let found = of_tests(&[check], &[run(passed, &[], "")]);
+            assert_eq!(!found.is_empty(), put, "{} {passed:?}", check.command);
+        }
+    }
 }

@@ -6,6 +6,7 @@ pub mod scope;
 pub mod stubs;
 
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, ContentHash};
 use ropewalk_workspace::ChangedFile;
@@ -13,7 +14,7 @@ use ropewalk_workspace::clone::{FileEntry, FileKind};
 
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
-use crate::control::{ChangedTest, TestFiles};
+use crate::control::TestFiles;
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
@@ -36,6 +37,17 @@ struct File {
     at_base: bool,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
+}
+
+impl File {
+    /// Returns the change as a yes to it names it.
+    fn change(&self) -> FileChange {
+        FileChange {
+            path: self.path.clone(),
+            before: self.before.as_deref().map(ContentHash::of),
+            after: self.after.as_deref().map(ContentHash::of),
+        }
+    }
 }
 
 /// Looks at the difference alone.
@@ -71,7 +83,7 @@ pub(crate) async fn inspect(
     look_for_work(candidate, &files, findings);
     look_for_ways_out(runner, candidate, &files, findings).await?;
     let mut protected = protected_in(runner, gate, candidate, &files).await?;
-    protected.retain(|change| !has_consent(candidate, change));
+    protected.retain(|change| !has_consent(candidate, &change.change()));
     for change in &protected {
         findings.add(FailureClass::Tampered, change.why.clone());
     }
@@ -90,22 +102,10 @@ pub(crate) async fn inspect(
 fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
-        let change = ProtectedChange {
-            path: file.path.clone(),
-            before: file.before.as_deref().map(ContentHash::of),
-            after: file.after.as_deref().map(ContentHash::of),
-            why: String::new(),
-        };
-        match &file.before {
-            None => tests.added.push(file.path.clone()),
-            Some(before) if file.at_base && !has_consent(candidate, &change) => {
-                tests.changed.push(ChangedTest {
-                    path: file.path.clone(),
-                    before: before.clone(),
-                    after: file.after.clone(),
-                });
-            }
-            Some(_) => {}
+        if file.before.is_none() {
+            tests.added.push(file.path.clone());
+        } else if file.at_base && !has_consent(candidate, &file.change()) {
+            tests.changed.push(file.change());
         }
     }
     tests
@@ -232,12 +232,7 @@ async fn protected_in(
             after: after.as_deref(),
         };
         if let Some(why) = rules.why(&change) {
-            found.push(ProtectedChange {
-                path: file.path.clone(),
-                before: file.before.as_deref().map(ContentHash::of),
-                after: file.after.as_deref().map(ContentHash::of),
-                why,
-            });
+            found.push(ProtectedChange::of(file.change(), why));
         }
     }
     Ok(found)
@@ -286,10 +281,9 @@ pub async fn kept_files(
 }
 
 /// Looks for a person's yes to exactly this change: this file, from this content to that one.
-fn has_consent(candidate: &Candidate<'_>, protected: &ProtectedChange) -> bool {
-    let change = protected.change();
+fn has_consent(candidate: &Candidate<'_>, change: &FileChange) -> bool {
     let consents = &candidate.precedents.consents;
     consents
         .iter()
-        .any(|consent| consent.allows(std::slice::from_ref(&change)))
+        .any(|consent| consent.allows(std::slice::from_ref(change)))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::CheckRun;
-use ropewalk_workspace::{History, LocalClone};
+use ropewalk_workspace::History;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::GateError;
@@ -55,11 +55,6 @@ impl<'a> Site<'a> {
     pub(crate) fn build_cold(&mut self) -> PathBuf {
         self.target = self.target.with_file_name("cold");
         self.target.clone()
-    }
-
-    /// Returns the repository that the commit is of.
-    pub(crate) fn repository(&self) -> &'a LocalClone {
-        &self.runner.clone
     }
 
     /// Has the checks from now on run on another commit, with packages as that says.

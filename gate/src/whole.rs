@@ -8,6 +8,7 @@ use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RequirementId};
+use ropewalk_workspace::LocalClone;
 use tokio_util::sync::CancellationToken;
 
 use crate::candidate::{not_run, required};
@@ -15,7 +16,7 @@ use crate::checks::{Gate, SpentTime};
 use crate::error::GateError;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
-use crate::{control, counts, install};
+use crate::{control, install};
 
 /// What is checked.
 pub struct Whole<'a> {
@@ -57,8 +58,9 @@ pub async fn check(
         let target = site.build_cold();
         clear(&target)?;
         let checks = checks(runner, &gate, level, whole);
-        let place = (base, whole.commit);
-        let ran = run_controlled(&mut site, &gate, (&checks, place), cancel, &mut findings).await;
+        let place = (&mut site, &runner.clone);
+        let checks = (&checks[..], (whole.commit, base));
+        let ran = run_controlled(place, &gate, checks, cancel, &mut findings).await;
         clear(&target)?;
         let Some(ran) = ran? else { return Ok(None) };
         runs = ran;
@@ -87,28 +89,20 @@ pub async fn check(
 /// Runs every check, and where all hold looks whether those that count tests could have failed; none when it was ended from
 /// outside.
 async fn run_controlled(
-    site: &mut Site<'_>,
+    (site, clone): (&mut Site<'_>, &LocalClone),
     gate: &Gate,
-    (checks, (base, commit)): (&[Check<'_>], (&CommitId, &CommitId)),
+    (checks, commits): (&[Check<'_>], (&CommitId, &CommitId)),
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<Option<Vec<CheckRun>>, GateError> {
     let Some(runs) = run(site, gate, checks, cancel, findings).await? else {
         return Ok(None);
     };
-    if findings.is_clean() {
-        // What a task's own check looks at is what the task made.
-        let counted = checks.iter().zip(&runs).filter(|(check, run)| {
-            let tests = run.tests.as_ref();
-            check.expected.is_none() && tests.is_none_or(|tests| tests.passed > 0)
-        });
-        let counted: Vec<Check<'_>> = counted
-            .filter(|(check, _)| counts::can_count(check.command))
-            .map(|(check, _)| *check)
-            .collect();
-        if !control::can_fail(site, (&counted, commit, base), cancel, findings).await? {
-            return Ok(None);
-        }
+    let counted = control::of_tests(checks, &runs);
+    if findings.is_clean()
+        && !control::can_fail((site, clone), &counted, commits, cancel, findings).await?
+    {
+        return Ok(None);
     }
     Ok(Some(runs))
 }

@@ -89,6 +89,16 @@ pub struct ProtectedChange {
 }
 
 impl ProtectedChange {
+    /// Says why a change is a person's to accept.
+    pub(crate) fn of(change: FileChange, why: String) -> Self {
+        Self {
+            path: change.path,
+            before: change.before,
+            after: change.after,
+            why,
+        }
+    }
+
     /// Returns the change as a question names it, to which a yes is bound.
     pub fn change(&self) -> FileChange {
         FileChange {

@@ -19,6 +19,13 @@ pub enum FileChange {
         /// Its whole content.
         content: Vec<u8>,
     },
+    /// The file is what it is in a commit, and may be run or leads elsewhere as there; gone where that has none.
+    Restore {
+        /// The file.
+        path: RepoPath,
+        /// The commit.
+        from: CommitId,
+    },
     /// The file is gone; it need not be there.
     Remove(RepoPath),
 }
@@ -94,13 +101,32 @@ impl LocalClone {
                         .ok_or_else(|| GitError::unreadable("hash-object", b""))?;
                     format!("100644 {blob}\t{path}\0")
                 }
-                FileChange::Remove(path) => {
-                    format!("0 {}\t{path}\0", "0".repeat(parent.as_str().len()))
+                FileChange::Restore { path, from } => {
+                    let entry = self.index_line(from, path).await?;
+                    entry.unwrap_or_else(|| removal(parent, path))
                 }
+                FileChange::Remove(path) => removal(parent, path),
             };
             lines.extend_from_slice(line.as_bytes());
         }
         self.tree_with(parent.as_str(), lines).await
+    }
+
+    /// Returns a file of a commit as a line for an index; none where the commit has none.
+    async fn index_line(
+        &self,
+        commit: &CommitId,
+        path: &RepoPath,
+    ) -> Result<Option<String>, GitError> {
+        let call = self.call([
+            "ls-tree",
+            "--full-tree",
+            "--format=%(objectmode) %(objectname)",
+        ]);
+        let call = call.argument(commit.as_str()).argument("--");
+        let output = self.git().run(call.argument(path.as_str())).await?;
+        let entry = output.line();
+        Ok((!entry.is_empty()).then(|| format!("{entry}\t{path}\0")))
     }
 
     /// Makes the tree of `base`, which is a commit or a tree, with `entries` in it, each `<mode> <blob>\t<path>\0`; one of the
@@ -150,4 +176,9 @@ impl LocalClone {
             .await?;
         Ok(output.line().lines().map(str::to_owned).collect())
     }
+}
+
+/// Returns the line for an index that takes a file out of it; `parent` tells how long its names are.
+fn removal(parent: &CommitId, path: &RepoPath) -> String {
+    format!("0 {}\t{path}\0", "0".repeat(parent.as_str().len()))
 }

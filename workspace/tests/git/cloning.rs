@@ -1,6 +1,7 @@
 //! Opens clones of clean, dirty, bare, empty and hostile repositories, and reads and writes objects.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::advice::{Advice, Words};
@@ -143,6 +144,32 @@ async fn nothing_that_the_user_configured_runs() -> anyhow::Result<()> {
     // The trap works: the user's own git falls into it.
     world.git(&["status"])?;
     assert!(fired.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_is_restored_as_it_was_and_may_be_run_or_leads_elsewhere_as_it_did()
+-> anyhow::Result<()> {
+    let world = World::new()?;
+    let script = world.user.join("check.sh");
+    fs::write(&script, "exit 0\n")?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    std::os::unix::fs::symlink("check.sh", world.user.join("link"))?;
+    world.git(&["add", "."])?;
+    world.git(&["commit", "-q", "-m", "a script and a link"])?;
+    let clone = world.clone().await?;
+    let was = clone.default_branch_head().await?.commit;
+    let mut now = was.clone();
+    for path in ["check.sh", "link", "new"] {
+        now = commit(&clone, &now, path, "changed\n").await?;
+    }
+    let restore = ["check.sh", "link", "new"].map(|path| FileChange::Restore {
+        path: RepoPath::parse(path).unwrap(),
+        from: was.clone(),
+    });
+    let restored = clone.create_tree(&now, &restore).await?;
+    assert_eq!(restored, clone.tree_of(&was).await?);
+    assert_ne!(restored, clone.tree_of(&now).await?);
     Ok(())
 }
 

@@ -1,11 +1,14 @@
 //! Work that passes its tests only because of what it did to them.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, task};
+use crate::world::house::{House, git, task};
 use crate::world::script::{Step, steps};
 
 const GATE: &str = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest\"\n";
@@ -28,10 +31,14 @@ fn house(work: &str) -> House {
 
 /// Builds one task that may change the product and, where it says so, its tests; until it waits or the build has ended.
 async fn tried(work: &str, more: &[&str]) -> (Build, Task) {
-    let house = house(work);
+    built(&house(work), "calc.py", more).await
+}
+
+/// Builds one task that changes `file` and may change `more`, until it waits or the build has ended.
+async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
     let open = house.open().await;
     let plan: Value = json!([{
-        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py", "more_files": more,
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": file, "more_files": more,
         "validation": { "command": "true", "expected": "exit 0" },
     }]);
     let spec = open.approve(plan).await;
@@ -71,6 +78,26 @@ async fn a_test_that_gains_another_one_is_nobodys_question() {
     let gains = "sed -i 's/a - b/a + b/' calc.py; \
                  printf '\\n    def test_none(self):\\n        self.assertEqual(calc.add(0, 0), 0)\\n' >> test_calc.py";
     let (build, task) = tried(gains, &["test_calc.py"]).await;
+    assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_is_a_program_stays_one_where_it_is_run_as_it_was() {
+    let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"tests/check.sh\"\n";
+    let script = "#!/bin/sh\ngrep -q good product.txt && echo 'ok 1 - good' && echo '1..1'\n";
+    let gains = "echo good > product.txt; echo '# more' >> tests/check.sh";
+    let house = House::new(&steps("T-1", &[Step::Shell(gains.to_owned())]))
+        .with_files(&[
+            ("ropewalk.toml", gate),
+            ("tests/check.sh", script),
+            ("product.txt", "bad\n"),
+        ])
+        .with(|options| options.tries.tries = 1);
+    let mode = Permissions::from_mode(0o755);
+    std::fs::set_permissions(house.repo().join("tests/check.sh"), mode).unwrap();
+    git(&house.repo(), &["commit", "-q", "-a", "-m", "a program"]);
+    let (build, task) = built(&house, "product.txt", &["tests/check.sh"]).await;
     assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
 }
