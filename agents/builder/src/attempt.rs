@@ -200,9 +200,7 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     }
     match join::join(work).await? {
         JoinOutcome::Stands(head) if joining::has_come_in(work, &head).await? => {
-            let why =
-                "the other branch has come in already, and the task only checks that it holds";
-            return Ok(Ending::Interrupted(why.to_owned()));
+            return joining::leave_to_verify(work).await;
         }
         JoinOutcome::Stands(head) => work.stand_on(joining::base(work, head).await?),
         JoinOutcome::Failed(fault) => return Ok(Ending::Failed(fault)),

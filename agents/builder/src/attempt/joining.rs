@@ -7,19 +7,21 @@ use ropewalk_store::ChangeSet;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, Side};
 
+use super::Ending;
 use super::work::Work;
 use crate::context::{self, retry_on_conflict};
 use crate::error::BuilderError;
 
-/// Leaves a task whose other branch has come in by another way nothing to do but to look that it holds: what it would
-/// resolve stands against nothing any more. Says that the attempt ends so.
+/// Says whether the branch that a task is to join has come into `head` by another way.
 pub(super) async fn has_come_in(work: &Work<'_>, head: &CommitId) -> Result<bool, BuilderError> {
-    let Some(other) = &work.claim.task.joins else {
-        return Ok(false);
-    };
-    if !work.shared.clone.is_ancestor(other, head).await? {
-        return Ok(false);
+    match &work.claim.task.joins {
+        Some(other) => Ok(work.shared.clone.is_ancestor(other, head).await?),
+        None => Ok(false),
     }
+}
+
+/// Ends an attempt at a task that has nothing to join any more: what is left of it is to look that its check holds.
+pub(super) async fn leave_to_verify(work: &Work<'_>) -> Result<Ending, BuilderError> {
     retry_on_conflict!(&work.claim.task.id, {
         if let Some(rows) = work.rows().await? {
             let mut task = rows.task.record.clone();
@@ -30,7 +32,8 @@ pub(super) async fn has_come_in(work: &Work<'_>, head: &CommitId) -> Result<bool
         }
         Ok(Some(()))
     })?;
-    Ok(true)
+    let why = "the other branch has come in already, and the task only checks that it holds";
+    Ok(Ending::Interrupted(why.to_owned()))
 }
 
 /// Returns what an attempt begins on that stands on `head`: that itself, unless its task joins another branch.

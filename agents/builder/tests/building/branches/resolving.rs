@@ -13,7 +13,7 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{TaskId, UserSlug};
 use ropewalk_store::ChangeSet;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, task, writes};
 use crate::world::script::{append_and_meet, steps};
@@ -29,15 +29,18 @@ fn house(resolved: &str) -> House {
     House::new(&rules.concat()).with(|options| options.tries.tries = 1)
 }
 
+/// A task that writes `a.txt`.
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+    }])
+}
+
 /// A build that has succeeded, whose target holds another `a.txt` meanwhile, and a file beside it.
 async fn in_conflict(house: &House) -> (OpenHouse, Build) {
     let open = house.open().await;
-    let spec = open
-        .approve(json!([{
-            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
-            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
-        }]))
-        .await;
+    let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
@@ -119,12 +122,7 @@ async fn what_has_come_in_by_another_way_is_no_models_to_join() {
     let script = steps("T-1", &[append_and_meet("good", "a.txt", &begun, &go)]);
     let house = House::new(&script);
     let open = house.open().await;
-    let spec = open
-        .approve(json!([{
-            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
-            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
-        }]))
-        .await;
+    let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
