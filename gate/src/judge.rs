@@ -2,7 +2,7 @@
 
 mod classify;
 
-use ropewalk_schemas::attempt::{FailureClass, TestCounts};
+use ropewalk_schemas::attempt::{FailureClass, TOO_FEW_TESTS, TestCounts};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
 use ropewalk_workspace::sandbox::Denial;
@@ -123,11 +123,11 @@ fn meets(name: &str, observed: Observation<'_>, expected: Option<&Expectation>) 
         }
         Some(Expectation::Tests(least)) => match observed.tests {
             None => fails(format!(
-                "the tests of `{name}` were not counted, since no known runner speaks in its output; {least} are asked for"
+                "the tests of `{name}` were not counted, since no known runner speaks in its output; {least} {TOO_FEW_TESTS}"
             )),
             // Asking for none at all would let an empty run pass.
             Some(tests) if tests.passed < (*least).max(1) => fails(format!(
-                "`{name}` reports {} passed tests; {least} are asked for",
+                "`{name}` reports {} passed tests; {least} {TOO_FEW_TESTS}",
                 tests.passed
             )),
             Some(_) => Ruling::Holds,

@@ -429,6 +429,10 @@ pub struct CheckRun {
     pub output: String,
 }
 
+/// How a finding ends that names how many tests were wanted, where fewer passed and none failed: what the command wrote is
+/// no failure then.
+pub const TOO_FEW_TESTS: &str = "are asked for";
+
 /// Tests that a command reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestCounts {
