@@ -38,7 +38,9 @@ use crate::project::{self, Project};
 
 pub use again::Again;
 pub use agents::{Crew, Role};
-pub(crate) use agents::{lander, notice, open_clone, require_commit, without_submodules};
+pub(crate) use agents::{
+    clipped_conventions, lander, notice, open_clone, require_commit, without_submodules,
+};
 pub(crate) use changes::changed_lines;
 pub use desk::Desk;
 pub(crate) use desk::{awake, location};

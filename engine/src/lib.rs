@@ -11,6 +11,7 @@
 pub mod budget;
 mod compaction;
 pub mod context;
+pub mod conventions;
 mod current_value;
 pub mod engine;
 pub mod error;

@@ -5,7 +5,7 @@ mod copy;
 mod history;
 mod known;
 mod quarantine;
-mod read;
+pub(crate) mod read;
 mod refs;
 mod shown;
 mod user;

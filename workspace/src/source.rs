@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ropewalk_schemas::CommitId;
+use ropewalk_schemas::{CommitId, RepoPath};
 
+use crate::clone::read::{CAT_FILES, read_blobs};
 use crate::git::Call;
 use crate::{Git, GitError};
 
@@ -31,9 +32,7 @@ pub struct UserHead {
 impl UserRepository {
     /// Refuses a repository that has no commit to build on.
     pub async fn require_commit(&self, git: &Git) -> Result<(), GitError> {
-        let call = Call::new(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-            .settings(&["safe.bareRepository=all", "safe.directory=*"])
-            .git_directory(&self.git_directory);
+        let call = self.call(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         match git.try_run(call).await?.code {
             0 => Ok(()),
             _ => Err(GitError::NoCommit(self.path.clone())),
@@ -42,15 +41,13 @@ impl UserRepository {
 
     /// Lists the paths of the submodules that `.gitmodules` names in its last commit.
     pub async fn submodules(&self, git: &Git) -> Result<Vec<String>, GitError> {
-        let call = Call::new([
+        let call = self.call([
             "config",
             "--null",
             "--blob=HEAD:.gitmodules",
             "--get-regexp",
             r"^submodule\..*\.path$",
-        ])
-        .settings(&["safe.bareRepository=all", "safe.directory=*"])
-        .git_directory(&self.git_directory);
+        ]);
         // It fails where there is no such file, or no such key in it.
         let output = git.try_run(call).await?;
         let entries = output.fields().filter(|_| output.code == 0);
@@ -59,6 +56,37 @@ impl UserRepository {
             Some(path.to_owned())
         });
         Ok(paths.collect())
+    }
+
+    /// Lists the files of its last commit that have one of these names, in whatever directory.
+    pub async fn files_named(&self, git: &Git, names: &[&str]) -> Result<Vec<String>, GitError> {
+        let call = self.call(["ls-tree", "-r", "-z", "--full-tree", "--name-only", "HEAD"]);
+        let output = git.run(call).await?;
+        let paths = output
+            .fields()
+            .filter_map(|path| std::str::from_utf8(path).ok());
+        let wanted = paths.filter(|path| {
+            path.rsplit('/')
+                .next()
+                .is_some_and(|name| names.contains(&name))
+        });
+        Ok(wanted.map(str::to_owned).collect())
+    }
+
+    /// Reads files of its last commit, in the order of `paths`; none where there is no file of that name.
+    pub async fn read_files(
+        &self,
+        git: &Git,
+        paths: &[RepoPath],
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        let names = paths.iter().map(|path| format!("HEAD:{path}\n"));
+        read_blobs(git, self.call(CAT_FILES), names.collect()).await
+    }
+
+    fn call<'a, const N: usize>(&'a self, arguments: [&'a str; N]) -> Call<'a> {
+        Call::new(arguments)
+            .settings(&["safe.bareRepository=all", "safe.directory=*"])
+            .git_directory(&self.git_directory)
     }
 
     /// Finds the repository at `path` itself, not in a directory above it.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ropewalk_config::stack::StackProfile;
 use ropewalk_coordination::ownership;
 use ropewalk_engine::AgentMode;
+use ropewalk_engine::conventions::Conventions;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -230,17 +231,17 @@ async fn conventions(
     look: &Look,
 ) -> Result<Option<(String, String)>, AgentError> {
     let clone = options.repository.local_clone();
-    for name in ["CLAUDE.md", "AGENTS.md"] {
-        let found = clone
-            .read_file(&look.commit, name)
-            .await
-            .map_err(|error| failure::of_repository(&error))?;
-        if let Some(bytes) = found {
-            let text = sources::conventions(&String::from_utf8_lossy(&bytes));
-            return Ok((!text.is_empty()).then(|| (name.to_owned(), text)));
+    let mut written = Conventions::of_the_whole();
+    loop {
+        let wanted = written.wanted();
+        if wanted.is_empty() {
+            let told = written.told();
+            return Ok(told.map(|told| (told.path.to_string(), sources::conventions(&told.text))));
         }
+        let paths: Vec<&str> = wanted.iter().map(RepoPath::as_str).collect();
+        let read = clone.read_files(&look.commit, &paths).await;
+        written.take(read.map_err(|error| failure::of_repository(&error))?);
     }
-    Ok(None)
 }
 
 struct Lessons {

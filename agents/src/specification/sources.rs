@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_engine::conventions::TOLD_LETTERS;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::IdeaKind;
 
 /// The documents without which there is no specification.
@@ -55,8 +57,6 @@ const SECTIONS: [&str; 4] = [
     "atomic task conventions",
 ];
 
-/// How many characters of the conventions are shown.
-const CONVENTIONS_CHARACTERS: usize = 16_000;
 /// How many topics a README has.
 const TOPICS: usize = 12;
 
@@ -90,7 +90,7 @@ pub fn conventions(text: &str) -> String {
         }
     }
     let chosen = if kept.is_empty() { text } else { &kept };
-    chosen.trim().chars().take(CONVENTIONS_CHARACTERS).collect()
+    clip::lines(chosen.trim(), TOLD_LETTERS).into_owned()
 }
 
 /// Returns the topics of a text: the longer words that it uses most, in the order of the alphabet.

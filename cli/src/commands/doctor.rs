@@ -138,19 +138,15 @@ fn source(loaded: &LoadedConfig) -> String {
     )
 }
 
-/// Looks at the repository, and for what checkouts of it leave out.
+/// Looks at the repository, for what checkouts of it leave out, and for conventions that no model reads to the end.
 async fn repository(project: &Project, git: &Git) -> Vec<Finding> {
     match inspected(project, git).await {
-        Ok((detail, left_out)) => {
-            let left_out = left_out.map(|told| Finding::new("submodules", Fitness::Warn, told));
-            let found = Finding::new("repository", Fitness::Ok, detail);
-            std::iter::once(found).chain(left_out).collect()
-        }
+        Ok(findings) => findings,
         Err(error) => vec![Finding::new("repository", Fitness::Fail, error)],
     }
 }
 
-async fn inspected(project: &Project, git: &Git) -> Result<(String, Option<String>), CliError> {
+async fn inspected(project: &Project, git: &Git) -> Result<Vec<Finding>, CliError> {
     let user = UserRepository::inspect(git, &project.locations.repository).await?;
     user.require_commit(git).await?;
     let kind = if user.bare {
@@ -158,8 +154,14 @@ async fn inspected(project: &Project, git: &Git) -> Result<(String, Option<Strin
     } else {
         "a repository"
     };
+    let detail = format!("{} is {kind}", user.path.display());
     let left_out = wiring::without_submodules(git, &user).await?;
-    Ok((format!("{} is {kind}", user.path.display()), left_out))
+    let clipped = wiring::clipped_conventions(git, &user).await?;
+    let warn = |check, told| Finding::new(check, Fitness::Warn, told);
+    let mut findings = vec![Finding::new("repository", Fitness::Ok, detail)];
+    findings.extend(left_out.map(|told| warn("submodules", told)));
+    findings.extend(clipped.map(|told| warn("conventions", told)));
+    Ok(findings)
 }
 
 /// Looks whether each right is somebody's, where people are named.

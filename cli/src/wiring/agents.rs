@@ -15,6 +15,7 @@ use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::settings::{CountPatterns, PolicySettings};
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
+use ropewalk_engine::conventions::{self, Conventions};
 use ropewalk_engine::{CurrentValue, Engine, SearchPort};
 use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
@@ -22,7 +23,7 @@ use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_runtime::Brake;
-use ropewalk_schemas::TaskId;
+use ropewalk_schemas::{RepoPath, TaskId};
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
     UserRepository,
@@ -435,6 +436,36 @@ pub(crate) async fn without_submodules(
         format!(
             "checkouts of builds and of their gate leave out what lies in git submodules: `{}`",
             paths.join("`, `")
+        )
+    }))
+}
+
+/// Says where the conventions of a directory are longer than models are told.
+pub(crate) async fn clipped_conventions(
+    git: &Git,
+    repository: &UserRepository,
+) -> Result<Option<String>, CliError> {
+    let mut longest: Option<(usize, RepoPath)> = None;
+    for path in repository.files_named(git, &conventions::NAMES).await? {
+        let Ok(path) = RepoPath::parse(&path) else {
+            continue;
+        };
+        let mut written = Conventions::of(std::iter::once(&path));
+        while !written.wanted().is_empty() {
+            let wanted = written.wanted();
+            written.take(repository.read_files(git, &wanted).await?);
+        }
+        let Some(told) = written.told() else { continue };
+        let letters = told.too_many_letters().unwrap_or(0);
+        if letters > longest.as_ref().map_or(0, |(most, _)| *most) {
+            longest = Some((letters, told.path));
+        }
+    }
+    Ok(longest.map(|(letters, path)| {
+        format!(
+            "`{path}`, with what it names and what stands above it, has {letters} letters; models are told the first {}: shorten \
+             them, or move what is needed in one place only into a file of that directory",
+            conventions::TOLD_LETTERS
         )
     }))
 }

@@ -57,17 +57,7 @@ fn submodules_are_named_since_no_checkout_has_them() {
     let world = module("// good\n");
     let plain = init(&world, &["init", "--untried"]);
     assert_eq!(plain["left_out"], Value::Null);
-    let found = |world: &World| {
-        let checks = world
-            .ropewalk(["doctor", "--json"])
-            .output()
-            .unwrap()
-            .stdout;
-        let checks: Value = serde_json::from_slice(&checks).unwrap();
-        let rows = checks.as_array().unwrap().clone();
-        rows.into_iter().find(|row| row["check"] == "submodules")
-    };
-    assert_eq!(found(&world), None);
+    assert_eq!(check(&world, "submodules"), None);
     let world = module("// good\n");
     world.write_untrusted(
         ".gitmodules",
@@ -79,9 +69,39 @@ fn submodules_are_named_since_no_checkout_has_them() {
     let made = init(&world, &["init", "--untried"]);
     let left_out = made["left_out"].as_str().unwrap_or_default();
     assert!(left_out.ends_with(told), "{made}");
-    let found = found(&world).unwrap();
+    let found = check(&world, "submodules").unwrap();
     assert_eq!(found["verdict"], "warn");
     assert!(found["detail"].as_str().unwrap().ends_with(told), "{found}");
+}
+
+/// Returns the row of a check of `doctor`.
+fn check(world: &World, name: &str) -> Option<Value> {
+    let checks = world.ropewalk(["doctor", "--json"]).output().unwrap();
+    let checks: Value = serde_json::from_slice(&checks.stdout).unwrap();
+    let rows = checks.as_array().unwrap().clone();
+    rows.into_iter().find(|row| row["check"] == name)
+}
+
+#[test]
+fn conventions_that_no_model_reads_to_the_end_are_named_with_their_letters() {
+    let world = module("// good\n");
+    world.write_untrusted("AGENTS.md", "See @docs/style.md\n");
+    world.write_untrusted("docs/style.md", &"Be brief.\n".repeat(1_000));
+    world.git(&["add", "--all"]);
+    world.git(&["commit", "--quiet", "--message=conventions"]);
+    init(&world, &["init", "--untried"]);
+    assert_eq!(check(&world, "conventions"), None);
+    world.write_untrusted("web/CLAUDE.md", &"Be short.\n".repeat(700));
+    world.git(&["add", "--all"]);
+    world.git(&["commit", "--quiet", "--message=web"]);
+    let found = check(&world, "conventions").unwrap();
+    assert_eq!(found["verdict"], "warn");
+    let told = found["detail"].as_str().unwrap();
+    assert!(
+        told.starts_with("`web/CLAUDE.md`, with what it names"),
+        "{told}"
+    );
+    assert!(told.contains("models are told the first 16000"), "{told}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 
 use crate::commit::{ChangeKind, ChangedFile, LoggedCommit};
-use crate::{GitError, LocalClone};
+use crate::git::Call;
+use crate::{Git, GitError, LocalClone};
 
 /// The most of a difference that is shown.
 const DIFF_LIMIT_BYTES: usize = 256 * 1024;
@@ -244,21 +245,7 @@ impl LocalClone {
         &self,
         names: String,
     ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        let expected = names.lines().count();
-        let call = self
-            .call(["cat-file", "--batch=%(objecttype) %(objectsize)"])
-            .stdin(names);
-        let output = self.git().run(call).await?;
-        let blobs = batch(&output.stdout)
-            .ok_or_else(|| GitError::unreadable("cat-file", &output.stdout))?;
-        if blobs.len() == expected {
-            Ok(blobs)
-        } else {
-            Err(GitError::unreadable("cat-file", &output.stdout))
-        }
+        read_blobs(self.git(), self.call(CAT_FILES), names).await
     }
 
     /// Lists the files of `commit` below the directory `prefix`; an empty prefix means all.
@@ -324,6 +311,29 @@ impl LocalClone {
             .fields()
             .map(|field| logged(field).ok_or_else(|| GitError::unreadable("log", field)))
             .collect()
+    }
+}
+
+/// What [`read_blobs`] calls.
+pub(crate) const CAT_FILES: [&str; 2] = ["cat-file", "--batch=%(objecttype) %(objectsize)"];
+
+/// Reads by `call` the blobs that `names` names, one a line; what is missing or no blob is `None`.
+pub(crate) async fn read_blobs(
+    git: &Git,
+    call: Call<'_>,
+    names: String,
+) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let expected = names.lines().count();
+    let output = git.run(call.stdin(names)).await?;
+    let blobs =
+        batch(&output.stdout).ok_or_else(|| GitError::unreadable("cat-file", &output.stdout))?;
+    if blobs.len() == expected {
+        Ok(blobs)
+    } else {
+        Err(GitError::unreadable("cat-file", &output.stdout))
     }
 }
 

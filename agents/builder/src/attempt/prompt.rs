@@ -1,7 +1,6 @@
 //! Makes the job of an attempt: what the model is told, and what it must hand in.
 
 pub(super) mod background;
-mod conventions;
 pub(super) mod earlier;
 
 use std::sync::Arc;

@@ -46,7 +46,7 @@ const ORIGINS: [(&str, &str); 45] = [
     ("Rules", "`config/prompts/specification.md`"),
     (
         "Project Conventions",
-        "`CLAUDE.md`, else `AGENTS.md`, of the repository; for a task also beside and above its files, the nearest first",
+        "`CLAUDE.md`, else `AGENTS.md`, of the repository; for a task also beside and above its files, the nearest first; each followed by what it names as `@path`",
     ),
     (
         "Stack: ",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_engine::conventions::Conventions;
 use ropewalk_engine::outline::{Language, outline, render_within};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
@@ -14,7 +15,6 @@ use ropewalk_store::{Query, Versioned, revision_key};
 use serde::Serialize;
 
 use super::super::work::Work;
-use super::conventions::Places;
 use crate::context::Plan;
 use crate::error::BuilderError;
 
@@ -157,9 +157,10 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
     let files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
-    let written = Places::of(claim.task.block.files());
-    let paths = written.paths();
-    let mut places: Vec<(&CommitId, &str)> = paths.iter().map(|path| (base, &**path)).collect();
+    let mut written = Conventions::of(claim.task.block.files());
+    let paths = written.wanted();
+    let mut places: Vec<(&CommitId, &str)> =
+        paths.iter().map(|path| (base, path.as_str())).collect();
     places.extend(documents.iter().map(|path| (head, path.as_str())));
     places.extend(files.iter().map(|path| (head, *path)));
     let mut conventions = work.shared.clone.read_places(&places).await?;
@@ -167,14 +168,32 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let contents = ideas.split_off(documents.len());
     let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
     let files = files.into_iter().map(str::to_owned).zip(contents).collect();
+    written.take(conventions);
+    read_on(work, base, &mut written).await?;
     Ok((
-        written.told(conventions),
+        written.told().map(|told| told.clipped()),
         first(ideas).map_or_else(String::new, |bytes| {
             let whole = String::from_utf8_lossy(&bytes);
             clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
         }),
         outlined(files).await,
     ))
+}
+
+/// Reads what the conventions that were read name.
+async fn read_on(
+    work: &Work<'_>,
+    base: &CommitId,
+    written: &mut Conventions,
+) -> Result<(), BuilderError> {
+    loop {
+        let wanted = written.wanted();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<&str> = wanted.iter().map(RepoPath::as_str).collect();
+        written.take(work.shared.clone.read_files(base, &paths).await?);
+    }
 }
 
 /// Measures files, and outlines those that nobody reads whole; nothing is told where that breaks.

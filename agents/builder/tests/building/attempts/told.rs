@@ -63,8 +63,12 @@ async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
 async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
     let rules = writes("T-1", "web/a.txt", "good\n", None);
     let house = House::new(&rules).with_files(&[
-        ("web/AGENTS.md", "Write short lines.\n"),
+        (
+            "web/AGENTS.md",
+            "Write short lines.\nSee @../docs/words.md\n",
+        ),
         ("docs/AGENTS.md", "Write long lines.\n"),
+        ("docs/words.md", "Use plain words.\n"),
     ]);
     let open = house.open().await;
     let plan = json!([{
@@ -76,7 +80,9 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
     let told = told(&house, "T-1");
     holds(
         &told,
-        &["Of `web/AGENTS.md`:\n\nWrite short lines.\n\nOf `CLAUDE.md`:"],
+        &[
+            "Of `web/AGENTS.md`:\n\nWrite short lines.\nSee @../docs/words.md\n\nOf `docs/words.md`:\n\nUse plain words.\n\nOf `CLAUDE.md`:",
+        ],
     );
     lacks(&told, &["Write long lines."]);
     open.close().await;
