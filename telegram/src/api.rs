@@ -114,6 +114,11 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// Says whether Telegram, or whoever stands for it, answered at all.
+    pub const fn was_answered(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Later { after: Some(_), .. })
+    }
+
     /// Returns how long to rest after it, at least `least`; long where no other try will succeed.
     pub(crate) fn rest(&self, least: Duration) -> Duration {
         match self {

@@ -396,7 +396,11 @@ async fn telegram(project: &Project, environment: &Environment) -> Vec<Finding> 
     let named = named
         .map(|name| format!("`@{name}` answers"))
         .map_err(|error| {
-            let next = "check the token of `telegram.token_variable`, and `telegram.api_url`";
+            let next = if error.was_answered() {
+                "check the token of `telegram.token_variable`, and `telegram.api_url`"
+            } else {
+                "check the network from here, and `telegram.api_url`"
+            };
             CliError::refused(
                 "telegram",
                 (format!("the bot does not answer: {error}"), next),

@@ -211,11 +211,16 @@ fn what_the_doctor_says_of_the_bot_is_one_line_that_says_what_to_do() {
         "POST /__fault",
         Some(&json!({ "mode": "stranger" })),
     );
-    let what_to_do = "; check the token of `telegram.token_variable`, and `telegram.api_url`";
-    let says = |why: &str| format!("fail the bot does not answer: {why}{what_to_do}");
-    assert_eq!(told(), says("Telegram does not know the token of the bot"));
+    assert_eq!(
+        told(),
+        "fail the bot does not answer: Telegram does not know the token of the bot; check the token of \
+         `telegram.token_variable`, and `telegram.api_url`"
+    );
     ask(&server, "POST /__fault", Some(&json!({ "mode": "none" })));
     assert_eq!(told(), "ok `@ropewalk_bot` answers");
     drop(server);
-    assert_eq!(told(), says("Telegram cannot be reached"));
+    assert_eq!(
+        told(),
+        "fail the bot does not answer: Telegram cannot be reached; check the network from here, and `telegram.api_url`"
+    );
 }
