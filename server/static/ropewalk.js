@@ -293,10 +293,20 @@
   function pick(number) {
     const question = chosen?.isConnected ? chosen : document.querySelector("[data-alone]");
     const form = question?.querySelectorAll(".choices form")[number - 1];
-    const button = form?.querySelector("button");
+    take(form?.querySelector("button"), question);
+  }
+
+  /** Makes the chosen entry done, or what the whole page is about; an entry that nobody chose is left alone. */
+  function finish() {
+    const ways = chosen?.isConnected ? chosen.querySelectorAll("[data-done]") : document.querySelectorAll("[data-done]:not([data-entry] *)");
+    if (ways.length === 1) take(ways[0], ways[0].closest(".question"));
+  }
+
+  /** Presses a button, unless it stands in a question of consequence or beside a field for words. */
+  function take(button, question) {
     if (!button || button.disabled) return;
-    const field = form.querySelector("textarea");
-    if (field || "consequential" in question.dataset) (field ?? button).focus(); else button.click();
+    const field = button.form.querySelector("textarea");
+    if (field || question?.dataset.consequential !== undefined) (field ?? button).focus(); else button.click();
   }
 
   function links() {
@@ -385,6 +395,7 @@
     if (key.key === "?") { document.getElementById("keys")?.showModal(); return; }
     if (key.key === "j") { choose(1); return; }
     if (key.key === "k") { choose(-1); return; }
+    if (key.key === "e") { finish(); return; }
     // A digit that leads to a field is not written there.
     if (/^[1-9]$/.test(key.key)) { key.preventDefault(); pick(Number(key.key)); return; }
     const link = document.querySelector(`[data-key="${CSS.escape(key.key)}"]`);
