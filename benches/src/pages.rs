@@ -56,6 +56,7 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
     let PageKeys {
         build,
         planned,
+        attempt,
         spec,
         question,
         lesson,
@@ -83,7 +84,23 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
             &format!("/builds/{build}/difference"),
             "what it changed, 2,000 lines, without git",
         ),
+        page(
+            &format!("/builds/{planned}/landing"),
+            "what landing comes to, without git",
+        ),
         page(&format!("/builds/{build}/tasks/T-007"), "a task"),
+        page(
+            &format!("/builds/{planned}/tasks/T-007"),
+            "a task that is worked on",
+        ),
+        page(
+            &format!("/builds/{planned}/tasks/T-007/attempts/{attempt}"),
+            "a transcript of 800 kB",
+        ),
+        page(
+            "/health",
+            "what a check of everything found, without looking",
+        ),
         page("/running", "what runs, and 630 owned files"),
         page("/knowledge", "what was learned, 500 lessons"),
         page(&format!("/knowledge/{lesson}"), "a lesson, used 20 times"),

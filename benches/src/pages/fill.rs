@@ -1,16 +1,23 @@
 //! Fills a store with so much of everything that pages show as one ever gets.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Session};
+use ropewalk_schemas::job_event::{JobEvent, Passage};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::{Action, Task, TaskBlock, Validation};
-use ropewalk_schemas::{BuildId, ContentHash, KnowledgeId, QuestionId, RepoPath, SpecId};
+use ropewalk_schemas::{
+    AttemptId, BuildId, ContentHash, KnowledgeId, QuestionId, RepoPath, SpecId,
+};
 use ropewalk_store::{ChangeSet, Query, Record, Store};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -27,6 +34,9 @@ pub(super) const TASKS: usize = 500;
 const PLANNED: usize = 30;
 /// How many files each build owns.
 const OWNED: usize = 30;
+/// How many steps the model took at a task, and how long what it read each time is.
+const STEPS: usize = 200;
+const READ_BYTES: usize = 4_000;
 /// How many questions there are, and how many of them are open.
 const QUESTIONS: usize = 1_000;
 const OPEN: usize = 50;
@@ -46,6 +56,8 @@ pub(super) struct PageKeys {
     pub(super) build: BuildId,
     /// A build of as many tasks as are planned for one idea at most.
     pub(super) planned: BuildId,
+    /// An attempt at its task `T-007`.
+    pub(super) attempt: AttemptId,
     /// The specification of it.
     pub(super) spec: SpecId,
     /// A question.
@@ -54,8 +66,8 @@ pub(super) struct PageKeys {
     pub(super) lesson: KnowledgeId,
 }
 
-/// Stores everything; returns what there is a page of.
-pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
+/// Stores everything, transcripts in `state`; returns what there is a page of.
+pub(super) async fn fill(store: &Store, state: &Path, words: &Words) -> Result<PageKeys> {
     ideas(store, words).await?;
     let spec = specification(store, words).await?;
     let mut builds = Vec::new();
@@ -64,6 +76,7 @@ pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
     }
     let planned = build(store, words, (BUILDS, spec), PLANNED).await?;
     builds.push(planned);
+    let attempt = attempt(store, state, words, planned).await?;
     put(store, QUESTIONS, |number| question(words, number)).await?;
     lessons(store, words, spec).await?;
     let call = |number| call(words, number, &builds);
@@ -77,6 +90,7 @@ pub(super) async fn fill(store: &Store, words: &Words) -> Result<PageKeys> {
     Ok(PageKeys {
         build: *builds.first().context("no build")?,
         planned,
+        attempt,
         spec,
         question: questions.first().context("no question")?.id,
         lesson: lessons.first().context("no lesson")?.id,
@@ -198,6 +212,51 @@ fn planned(lane: usize) -> Result<TaskBlock> {
         block.depends_on = vec![task_id(lane % 100 + 1)?, task_id(lane - 100)?];
     }
     Ok(block)
+}
+
+/// Stores an attempt at a task, and what its model said and did.
+async fn attempt(store: &Store, state: &Path, words: &Words, build: BuildId) -> Result<AttemptId> {
+    let task = task_id(7)?;
+    let attempt: Attempt = row(json!({
+        "id": words.ids.next(), "build": build, "task": task, "number": 1, "loop_name": "loop-1", "state": "working", "token": 1,
+        "base": "5".repeat(40), "tokens": 4_321, "started_at": words.clock.now(),
+    }))?;
+    let mut changes = ChangeSet::new();
+    changes.insert(&attempt);
+    store.commit(changes).await?;
+    let mut lines = String::new();
+    for step in 0..STEPS {
+        let item = format!("call-{step}");
+        let input = json!({ "path": format!("src/part_{step}.rs") });
+        let output = "let kept = 1;\n".repeat(READ_BYTES / 14);
+        let name = || "read".to_owned();
+        let began = JobEvent::ToolStarted {
+            item: item.clone(),
+            name: name(),
+            input,
+        };
+        let metadata = Value::Null;
+        let ended = JobEvent::ToolEnded {
+            item,
+            name: name(),
+            output,
+            is_error: false,
+            metadata,
+        };
+        for event in [began, ended] {
+            let passage = Passage {
+                attempt: attempt.id,
+                task: task.clone(),
+                at: words.clock.now(),
+                event,
+            };
+            writeln!(lines, "{}", serde_json::to_string(&passage)?)?;
+        }
+    }
+    let file = state.join(Passage::file(attempt.id));
+    std::fs::create_dir_all(file.parent().context("a transcript lies in no directory")?)?;
+    std::fs::write(file, lines)?;
+    Ok(attempt.id)
 }
 
 /// Makes a question; the first ones are open.

@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::settings::{BudgetSettings, PersonRecord};
 use ropewalk_desk::builds::landing::LandingView;
+use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_runtime::http::{self, ClientOptions};
@@ -27,6 +28,8 @@ const TOKEN: &str = "token-of-ada";
 
 /// How many files a large build changed, by fifty lines each.
 const FILES: usize = 40;
+/// How many things a check of everything looks at.
+const FINDINGS: usize = 20;
 
 /// A server and whoever asks it.
 pub(super) struct ServerFixture {
@@ -41,7 +44,7 @@ impl ServerFixture {
     /// Fills the store in `directory` and serves it; returns what there is a page of as well.
     pub(super) async fn open(directory: &Path) -> Result<(Self, PageKeys)> {
         let house = House::open(directory, TransportOptions::Embedded).await?;
-        let filled = fill(&house.store, &Words::new()).await?;
+        let filled = fill(&house.store, directory, &Words::new()).await?;
         let options = options(directory)?;
         let socket = "127.0.0.1:0".parse()?;
         let chosen = true;
@@ -114,7 +117,7 @@ fn options(directory: &Path) -> Result<Options> {
         hook: None,
         changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(&difference())) })),
         landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
-        checkup: Arc::new(|| Box::pin(async { Vec::new() })),
+        checkup: Arc::new(|| Box::pin(async { findings() })),
         budget: BudgetSettings::default(),
         folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
     })
@@ -132,6 +135,13 @@ fn difference() -> String {
         head + &lines.collect::<String>()
     };
     (0..FILES).map(file).collect()
+}
+
+/// What `doctor` finds, without looking.
+fn findings() -> Vec<Finding> {
+    let found =
+        |number: usize| Finding::new(&format!("check {number}"), Fitness::Ok, "as it has to be");
+    (0..FINDINGS).map(found).collect()
 }
 
 /// What landing a build would come to, without any repository.
