@@ -1,6 +1,10 @@
 //! Reads the entries of files that hold several: targets of a Makefile, recipes of a justfile, scripts of a package.json.
 
+mod settings;
+
 use std::collections::BTreeSet;
+
+pub(super) use settings::settings;
 
 /// Which kind of file it is, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,42 +67,10 @@ pub(super) fn commands(path: &str, content: &str, name: &str) -> String {
     }
 }
 
-/// Returns the settings of a test runner in a file that holds other things too.
-pub(super) fn settings(path: &str, content: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    if name == "package.json" {
-        let keys = ["jest", "mocha", "ava", "vitest", "c8", "nyc"];
-        let manifest = serde_json::from_str::<serde_json::Value>(content).unwrap_or_default();
-        let found = keys.iter().filter_map(|key| manifest.get(key));
-        return found.map(ToString::to_string).collect();
-    }
-    if !matches!(name, "pyproject.toml" | "setup.cfg") {
-        return String::new();
-    }
-    let mut inside = false;
-    let mut found = String::new();
-    for line in content.lines() {
-        if line.starts_with('[') {
-            inside = [
-                "[tool.pytest",
-                "[tool:pytest",
-                "[tool.coverage",
-                "[coverage:",
-            ]
-            .iter()
-            .any(|section| line.starts_with(section));
-        }
-        if inside && !line.trim().is_empty() {
-            found.push_str(line.trim());
-            found.push('\n');
-        }
-    }
-    found
-}
-
 /// Lists the script, those that run before and after it, and those of the same file that it runs.
 fn scripts(content: &str, name: &str) -> Vec<String> {
-    let manifest = serde_json::from_str::<serde_json::Value>(content).unwrap_or_default();
+    let manifest =
+        serde_json::from_str::<serde_json::Value>(settings::plain(content)).unwrap_or_default();
     let mut open = vec![name.to_owned()];
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
