@@ -48,7 +48,8 @@ pub struct Entry {
 pub struct Reach {
     files: BTreeMap<String, Use>,
     entries: BTreeMap<String, Vec<Entry>>,
-    /// Files that would be run in the place of one with entries, if they were there, by the check that does.
+    /// Files that would be run in the place of one with entries, or for one of those, if they were there, by the check
+    /// that does.
     before: BTreeMap<String, String>,
     /// Where programs of Python look for modules first, by the check that starts them.
     python: BTreeMap<String, String>,
@@ -76,9 +77,11 @@ impl Reach {
         self.entries.get(path).into_iter().flatten()
     }
 
-    /// Returns the check that would run a file in the place of the one that it runs.
+    /// Returns the check that would run a file, or find it or its directory there, in the place of what it runs.
     pub(super) fn goes_before(&self, path: &str) -> Option<&str> {
-        self.before.get(path).map(String::as_str)
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let mut places = std::iter::once(path).chain(above);
+        places.find_map(|place| self.before.get(place).map(String::as_str))
     }
 
     /// Returns the check that starts Python where it looks for modules in a directory first.
@@ -190,7 +193,16 @@ impl Reach {
             self.before.insert(path.clone(), place.check.to_owned());
         }
         let path = &candidates[at];
+        for file in entries::included(path, &text) {
+            if let Some(file) = joined(&directory, &file) {
+                self.note(place, file, true);
+            }
+        }
         for name in &run.names {
+            let done = entries::done_by_file(path, &text, name);
+            if let Some(file) = done.and_then(|name| joined(&directory, &name)) {
+                self.before.insert(file, place.check.to_owned());
+            }
             let entry = Entry {
                 check: place.check.to_owned(),
                 name: name.clone(),

@@ -18,6 +18,10 @@ const FILES: &[(&str, &str)] = &[
         "default: test\ntest arg='':\n    ./checks/all.sh {{arg}}\nother:\n    echo\n",
     ),
     ("inner.sh", "sh deeper.sh\n"),
+    (
+        "lint.mk",
+        "-include local.mk\ninclude rules.mk\nlint:\n\t./lint.sh\n",
+    ),
     ("all.sh", "cargo fmt --check && make test\n"),
 ];
 
@@ -96,6 +100,7 @@ fn what_a_gate_runs_is_nobodys_to_change_unasked() {
         ("npm run --silent test", "prepare.js", true),
         ("just", "checks/all.sh", true),
         ("make build", "app.c", true),
+        ("make -f lint.mk lint", "rules.mk", true),
         // Nothing to do with it.
         ("cargo test", "src/lib.rs", false),
         ("make test", "app.c", false),
@@ -343,6 +348,8 @@ fn what_stands_in_for_what_judges_is_not_free_though_it_is_new() {
         ("npm test", ".npmrc", true),
         ("pytest", "pytest.ini", true),
         ("pytest", "setup.cfg", true),
+        ("make -f lint.mk lint", "lint", true),
+        ("make -f lint.mk lint", "lint/a.txt", true),
         // What is a file like any other.
         (unittest, "habits.py", false),
         (unittest, "app/signal.py", false),
