@@ -53,8 +53,15 @@ pub struct Reach {
     before: BTreeMap<String, String>,
     /// Where programs of Python look for modules first, by the check that starts them.
     python: BTreeMap<String, String>,
-    /// A command of the gate.
-    of_gate: Option<String>,
+    /// A command of the gate, or else the task's own check.
+    any: Option<AnyCheck>,
+}
+
+/// The check that is named where it could be any.
+#[derive(Debug, Clone)]
+struct AnyCheck {
+    name: String,
+    by_gate: bool,
 }
 
 /// Where a line is run and what follows from what it runs.
@@ -89,9 +96,9 @@ impl Reach {
         self.python.get(directory).map(String::as_str)
     }
 
-    /// Returns a command of the gate, if there is one.
-    pub(super) fn of_gate(&self) -> Option<&str> {
-        self.of_gate.as_deref()
+    /// Returns a command of the gate, or else the task's own check, if there is one.
+    pub(super) fn any(&self) -> Option<&str> {
+        self.any.as_ref().map(|check| check.name.as_str())
     }
 
     /// Adds what a line names and runs.
@@ -102,8 +109,11 @@ impl Reach {
         by_gate: bool,
         contents: &dyn Fn(&str) -> Option<String>,
     ) {
-        if by_gate {
-            self.of_gate.get_or_insert_with(|| check.to_owned());
+        if self.any.as_ref().is_none_or(|any| by_gate && !any.by_gate) {
+            self.any = Some(AnyCheck {
+                name: check.to_owned(),
+                by_gate,
+            });
         }
         let place = Place {
             check,

@@ -48,7 +48,7 @@ pub(super) fn why(reach: &Reach, path: &str, content: &str) -> Option<String> {
             "`{path}` stands in for the module `{module}`, which the check `{check}` may use"
         ));
     }
-    let check = reach.of_gate()?;
+    let check = reach.any()?;
     let has_settings = entries::settings(path, "") != entries::settings(path, content);
     let steers = is_steering(path) && !ELSEWHERE.iter().any(|place| path.contains(place));
     // Of these it is looked what they do.

@@ -373,6 +373,37 @@ fn what_stands_in_for_what_judges_is_not_free_though_it_is_new() {
 }
 
 #[test]
+fn without_a_command_of_the_gate_the_tasks_own_check_is_stood_in_for_as_well() {
+    let own = task(&["a"], "pytest test_a.py");
+    let check = Check {
+        expected: Some(&own.block.validation.expected),
+        ..Check::alone("validation", "pytest test_a.py", std::time::Duration::ZERO)
+    };
+    let reach = reach(&[check], &|_| None);
+    let rules = Rules {
+        reach: &reach,
+        by_project: &[],
+        task: &own,
+    };
+    for (path, expected) in [
+        ("pytest.ini", true),
+        (".cargo/config.toml", true),
+        ("pluggy.py", true),
+        ("test_a.py", false),
+        ("src/a.py", false),
+    ] {
+        let change = Change {
+            path,
+            at_base: false,
+            before: None,
+            after: Some("a\n"),
+        };
+        let found = rules.why(&change);
+        assert_eq!(found.is_some(), expected, "{path}: {found:?}");
+    }
+}
+
+#[test]
 fn whatever_steers_the_checks_or_is_protected_is_a_persons_business() {
     let own = task(&["a"], "true");
     for path in [
