@@ -15,6 +15,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{ContentHash, GlobPattern};
 
 use crate::runner::Check;
+use reach::Entry;
 pub use reach::{Reach, looked_at};
 
 /// Files that steer a test runner, a linter or a build, by name, anywhere in the tree.
@@ -35,6 +36,7 @@ const STEERING: &[&str] = &[
     "bunfig.toml",
     "conftest.py",
     "sitecustomize.py",
+    "usercustomize.py",
     ".gitlab-ci.yml",
     "Jenkinsfile",
     "azure-pipelines.yml",
@@ -157,41 +159,44 @@ impl Rules<'_> {
         self.task.block.files().any(|file| file.as_str() == path)
     }
 
+    /// Looks at what was not there when the build began: who approved the task approved what it declares.
     fn by_stand_in(&self, change: &Change<'_>) -> Option<String> {
-        let after = change.after?;
-        let is_free = self.declares(change.path);
-        (!is_free)
-            .then(|| stand_ins::why(self.reach, change.path, after))
-            .flatten()
+        if change.after.is_none() || self.declares(change.path) {
+            return None;
+        }
+        stand_ins::why(self.reach, change)
+            .or_else(|| self.entry_changed(change, |entry| entry.by_gate))
     }
 
     fn is_of_project(&self, path: &str) -> bool {
         self.by_project.iter().any(|glob| glob.matches(path))
     }
 
-    /// Looks at the entries of the file that a check runs, where it has entries.
+    /// Looks at the entries of the file that a check runs, and at the settings in it, where it has some.
     fn by_entry(&self, change: &Change<'_>) -> Option<String> {
         let path = change.path;
-        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        let (before, after) = (text(change.before), text(change.after));
-        let ran = self.reach.entries(path);
-        let changed = ran
-            .filter(|entry| {
-                entries::text(path, &before, &entry.name)
-                    != entries::text(path, &after, &entry.name)
-            })
-            .map(|entry| {
-                format!(
-                    "`{path}` changes `{}`, which the check `{}` runs",
-                    entry.name, entry.check
-                )
-            })
-            .next();
-        let settings = || {
-            (entries::settings(path, &before) != entries::settings(path, &after))
-                .then(|| format!("`{path}` changes settings of the tests"))
-        };
-        changed.or_else(settings)
+        let settings = |text: Option<&str>| entries::settings(path, text.unwrap_or_default());
+        let changed = || settings(change.before) != settings(change.after);
+        self.entry_changed(change, |_| true)
+            .or_else(|| changed().then(|| format!("`{path}` changes settings of the tests")))
+    }
+
+    /// Names an entry that changes, among those that checks run.
+    fn entry_changed(
+        &self,
+        change: &Change<'_>,
+        counts: impl Fn(&Entry) -> bool,
+    ) -> Option<String> {
+        let path = change.path;
+        let text =
+            |text: Option<&str>, name: &str| entries::text(path, text.unwrap_or_default(), name);
+        let mut ran = self.reach.entries(path).filter(|entry| counts(entry));
+        let changed =
+            ran.find(|entry| text(change.before, &entry.name) != text(change.after, &entry.name))?;
+        Some(format!(
+            "`{path}` changes `{}`, which the check `{}` runs",
+            changed.name, changed.check
+        ))
     }
 
     fn by_use(&self, path: &str) -> Option<String> {

@@ -5,8 +5,10 @@ mod programs;
 use std::collections::BTreeMap;
 
 use super::entries;
-use crate::line::{self, SimpleCommand};
-use programs::{EntryRun, entry_of, joined, path_in, python_path, run_file};
+use crate::line::{self, SimpleCommand, name_of};
+use programs::{
+    EntryRun, entry_of, joined, module_run, path_in, python_path, python_paths, run_file,
+};
 
 /// Interpreters whose files are read further.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "source", "."];
@@ -41,6 +43,8 @@ pub struct Entry {
     pub check: String,
     /// The entry; empty for the first one.
     pub name: String,
+    /// Whether a command of the gate does so, and not just the task's own check.
+    pub by_gate: bool,
 }
 
 /// What the checks of a gate name and run.
@@ -53,6 +57,8 @@ pub struct Reach {
     before: BTreeMap<String, String>,
     /// Where programs of Python look for modules first, by the check that starts them.
     python: BTreeMap<String, String>,
+    /// The programs that are started, each with a check that does.
+    programs: BTreeMap<String, String>,
     /// A command of the gate, or else the task's own check.
     any: Option<AnyCheck>,
 }
@@ -94,6 +100,11 @@ impl Reach {
     /// Returns the check that starts Python where it looks for modules in a directory first.
     pub(super) fn python_in(&self, directory: &str) -> Option<&str> {
         self.python.get(directory).map(String::as_str)
+    }
+
+    /// Returns the check that starts a program.
+    pub(super) fn starts(&self, program: &str) -> Option<&str> {
+        self.programs.get(program).map(String::as_str)
     }
 
     /// Returns a command of the gate, or else the task's own check, if there is one.
@@ -171,9 +182,17 @@ impl Reach {
                 self.inner(place, &text, contents);
             }
         }
-        if let Some(directory) = python_path(program, arguments, &place.directory) {
-            let check = || place.check.to_owned();
+        let check = || place.check.to_owned();
+        for directory in python_path(program, arguments, &place.directory)
+            .into_iter()
+            .chain(python_paths(simple, &place.directory))
+        {
             self.python.entry(directory).or_insert_with(check);
+        }
+        for program in [Some(name_of(program)), module_run(program, arguments)] {
+            let Some(program) = program else { continue };
+            let program = program.to_owned();
+            self.programs.entry(program).or_insert_with(check);
         }
         if let Some(run) = entry_of(program, arguments) {
             self.entry(place, &run, contents);
@@ -216,6 +235,7 @@ impl Reach {
             let entry = Entry {
                 check: place.check.to_owned(),
                 name: name.clone(),
+                by_gate: place.by_gate,
             };
             let known = self.entries.entry(path.clone()).or_default();
             if known.contains(&entry) {

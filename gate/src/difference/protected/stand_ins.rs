@@ -1,10 +1,10 @@
 //! Finds new files that would take the place of what judges: a module that Python finds before its own, a makefile that
-//! goes before the one that is there, settings that a runner reads by themselves.
+//! goes before the one that is there, a file of a target's name, settings that a runner reads by itself.
 //!
 //! What a task declares was approved with it, and is free.
 
 use super::reach::Reach;
-use super::{entries, is_steering, name_of};
+use super::{Change, entries, is_steering, name_of};
 
 /// Modules of Python and of its test runners, which a file of that name stands in for where a program begins.
 const MODULES: &str = "\
@@ -33,12 +33,52 @@ const ELSEWHERE: [&str; 6] = [
     "azure-pipelines.yml",
 ];
 
-/// Says what a new file stands in for; none where it is a file like any other.
-pub(super) fn why(reach: &Reach, path: &str, content: &str) -> Option<String> {
+/// Settings that a program reads by itself, by the beginnings of their names; those of [`is_steering`] are not told again.
+const READ_BY: &[(&str, &[&str])] = &[
+    ("ava", &["ava.config."]),
+    ("c8", &[".c8rc", ".nycrc"]),
+    ("coverage", &[".coveragerc"]),
+    ("cypress", &["cypress.config."]),
+    ("deno", &["deno.json"]),
+    ("dotnet", &["Directory.Build.", "xunit.runner.json"]),
+    ("eslint", &["eslint.config.", ".eslintrc", ".eslintignore"]),
+    ("flake8", &[".flake8"]),
+    ("go", &["go.work"]),
+    ("golangci-lint", &[".golangci."]),
+    ("jest", &["babel.config.", ".babelrc"]),
+    ("mypy", &["mypy.ini", ".mypy.ini"]),
+    ("nose2", &["nose2.cfg", "unittest.cfg"]),
+    ("nyc", &[".nycrc"]),
+    ("phpunit", &["phpunit.xml"]),
+    (
+        "prettier",
+        &["prettier.config.", ".prettierrc", ".prettierignore"],
+    ),
+    ("pylint", &["pylintrc", ".pylintrc"]),
+    ("pytest", &[".coveragerc"]),
+    ("rspec", &[".rspec"]),
+    ("rubocop", &[".rubocop.yml"]),
+    ("ruff", &["ruff.toml", ".ruff.toml"]),
+    ("tap", &[".taprc"]),
+    ("vitest", &["vite.config.", "vitest.workspace."]),
+];
+/// Directories of a package of Rust in which no `build.rs` is its build script.
+const SOURCES: [&str; 4] = ["src", "tests", "examples", "benches"];
+/// What a `conftest.py` may tell pytest of itself and its tests.
+const HARMLESS_HOOKS: [&str; 2] = ["pytest_addoption", "pytest_configure"];
+
+/// Says what a file that is new, or was made since the build began, stands in for; none where it is a file like any other.
+pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
+    let path = change.path;
     if let Some(check) = reach.goes_before(path) {
         return Some(format!(
-            "`{path}` goes before the file that the check `{check}` runs"
+            "`{path}` goes before what the check `{check}` runs"
         ));
+    }
+    if let Some(used) = reach.of(path)
+        && used.decides
+    {
+        return Some(format!("`{path}` is what the check `{}` runs", used.check));
     }
     if let Some((directory, module)) = module_of(path)
         && let Some(check) = reach.python_in(directory)
@@ -48,13 +88,49 @@ pub(super) fn why(reach: &Reach, path: &str, content: &str) -> Option<String> {
             "`{path}` stands in for the module `{module}`, which the check `{check}` may use"
         ));
     }
-    let check = reach.any()?;
-    let has_settings = entries::settings(path, "") != entries::settings(path, content);
-    let steers = is_steering(path) && !ELSEWHERE.iter().any(|place| path.contains(place));
-    // Of these it is looked what they do.
-    let is_seen_through = super::sees_all_tests(name_of(path));
-    (has_settings || steers && !is_seen_through)
-        .then(|| format!("`{path}` steers the check `{check}`"))
+    let check = read_by(reach, path).or_else(|| reach.any().filter(|_| steers(change)))?;
+    Some(format!("`{path}` steers the check `{check}`"))
+}
+
+/// Says whether a file steers whatever checks run, by its name or by what it holds.
+fn steers(change: &Change<'_>) -> bool {
+    let path = change.path;
+    let [before, after] = [change.before, change.after].map(Option::unwrap_or_default);
+    if name_of(path) == "conftest.py" {
+        // Of its lines it is looked what they do.
+        return hooks(after).any(|hook| hooks(before).all(|known| known != hook));
+    }
+    let has_settings = entries::settings(path, before) != entries::settings(path, after);
+    let is_elsewhere = ELSEWHERE.iter().any(|place| path.contains(place));
+    has_settings || is_steering(path) && !is_elsewhere
+}
+
+/// Lists what a `conftest.py` has pytest call in the place of its own, by name.
+fn hooks(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let is_defined = line.starts_with("def ");
+        let line = line.strip_prefix("def ").unwrap_or(line);
+        let ends = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let name = line.split(ends).next().unwrap_or(line);
+        let behind = line[name.len()..].trim_start();
+        let is_set = behind.starts_with('=') && !behind.starts_with("==");
+        let is_hook = name.starts_with("pytest_") && !HARMLESS_HOOKS.contains(&name);
+        (is_hook && (is_defined || is_set)).then_some(name)
+    })
+}
+
+/// Returns the check whose program reads a file by itself.
+fn read_by<'a>(reach: &'a Reach, path: &str) -> Option<&'a str> {
+    let name = name_of(path);
+    if name == "build.rs" && !path.split('/').any(|part| SOURCES.contains(&part)) {
+        return reach.starts("cargo");
+    }
+    let mut readers = READ_BY
+        .iter()
+        .filter(|(_, names)| names.iter().any(|beginning| name.starts_with(beginning)));
+    readers.find_map(|(program, _)| reach.starts(program))
 }
 
 /// Returns the directory in which a file is a module, and the name of that.

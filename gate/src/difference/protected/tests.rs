@@ -7,7 +7,7 @@ use super::*;
 
 /// What a repository holds.
 const MAKEFILE: &str = "PY = python3\n\n.PHONY: test\nall: build\n\ntest: prepare\n\t@$(PY) tools/run.py --all\n\nprepare:\n\tmkdir -p out\n\nbuild:\n\tcc -o app app.c\n";
-const PACKAGE: &str = r#"{ "name": "a", "scripts": { "pretest": "node prepare.js", "test": "sh scripts/t.sh", "start": "node ." } }"#;
+const PACKAGE: &str = r#"{ "name": "a", "scripts": { "pretest": "node prepare.js", "test": "sh scripts/t.sh", "start": "node .", "unit": "jest --ci" } }"#;
 const GATE: &str = "#!/bin/sh\nset -e\npython3 app.py --help | grep -q usage\ngrep -q good product.txt\nsh inner.sh\n";
 const FILES: &[(&str, &str)] = &[
     ("Makefile", MAKEFILE),
@@ -348,8 +348,19 @@ fn what_stands_in_for_what_judges_is_not_free_though_it_is_new() {
         ("npm test", ".npmrc", true),
         ("pytest", "pytest.ini", true),
         ("pytest", "setup.cfg", true),
+        ("python3 -m pytest", "sitecustomize.py", true),
+        ("coverage run -m pytest", "unittest.py", true),
+        ("PYTHONPATH=lib:src pytest", "src/json.py", true),
+        ("cargo test", "build.rs", true),
+        ("cargo test", "crates/a/build.rs", true),
+        ("sh all.sh", "build.rs", true),
+        ("npx vitest run", "vite.config.ts", true),
+        ("npm run unit", "babel.config.js", true),
+        ("pytest", ".coveragerc", true),
         ("make -f lint.mk lint", "lint", true),
         ("make -f lint.mk lint", "lint/a.txt", true),
+        ("sh tools/gone.sh", "tools/gone.sh", true),
+        ("make -f lint.mk lint", "local.mk", true),
         // What is a file like any other.
         (unittest, "habits.py", false),
         (unittest, "app/signal.py", false),
@@ -361,6 +372,13 @@ fn what_stands_in_for_what_judges_is_not_free_though_it_is_new() {
         ("cargo test", "GNUmakefile", false),
         ("pytest", ".github/workflows/ci.yml", false),
         ("pytest", "conftest.py", false),
+        ("pytest", "tests/test_new.py", false),
+        ("pytest", "src/json.py", false),
+        ("cargo test", "src/machine/build.rs", false),
+        ("pytest", "build.rs", false),
+        ("npm run unit", "vite.config.ts", false),
+        ("make test", "test/a.txt", false),
+        ("cargo test", "other.mk", false),
     ];
     let content = "[tool:pytest]\naddopts = --co\n";
     for (gate, path, expected) in rows {
@@ -400,6 +418,93 @@ fn without_a_command_of_the_gate_the_tasks_own_check_is_stood_in_for_as_well() {
         };
         let found = rules.why(&change);
         assert_eq!(found.is_some(), expected, "{path}: {found:?}");
+    }
+}
+
+#[test]
+fn a_new_conftest_is_looked_at_line_by_line() {
+    let own = task(&["a"], "true");
+    let rows = [
+        (
+            "import pytest\n\n@pytest.fixture\ndef pytest_dir():\n    return 1\n",
+            true,
+        ),
+        (
+            "@pytest.fixture\ndef client():\n    return pytest_asyncio\n",
+            false,
+        ),
+        (
+            "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow')\n",
+            false,
+        ),
+        (
+            "@pytest.hookimpl\ndef pytest_runtest_makereport(item):\n    ...\n",
+            true,
+        ),
+        (
+            "class A:\n    async def pytest_pyfunc_call(self):\n        ...\n",
+            true,
+        ),
+        ("pytest_runtest_call = lambda item: None\n", true),
+        ("pytest_plugins == 1\n", false),
+    ];
+    for (content, expected) in rows {
+        for (path, before) in [("conftest.py", None), ("tests/conftest.py", None)] {
+            let found = why_not("pytest", &own, (path, before, content));
+            assert_eq!(found.is_some(), expected, "{content}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
+    let why = |gate: &str, own: &Task, (path, before, after): (&str, &str, &str)| {
+        let check = Check::alone("gate", gate, std::time::Duration::ZERO);
+        let reach = reach(&[check], &|asked| {
+            (asked == path).then(|| before.to_owned())
+        });
+        let rules = Rules {
+            reach: &reach,
+            by_project: &[],
+            task: own,
+            };
+        rules.why(&Change {
+            path,
+            at_base: false,
+            before: Some(before),
+            after: Some(after),
+        })
+    };
+    let made = MAKEFILE.replace("mkdir -p out", "true");
+    let other = MAKEFILE.replace("cc -o app", "cc -O2 -o app");
+    let rows = [
+        ("make test", ("Makefile", MAKEFILE, made.as_str()), true),
+        ("make test", ("Makefile", MAKEFILE, other.as_str()), false),
+        ("sh gate.sh", ("gate.sh", "sh a\n", "true\n"), true),
+        (
+            "pytest",
+            (
+                "pyproject.toml",
+                "[tool.pytest]\na = 1\n",
+                "[tool.pytest]\na = 2\n",
+            ),
+            true,
+        ),
+        (
+            "pytest",
+            (
+                "pyproject.toml",
+                "[tool.pytest]\na = 1\n",
+                "[tool.pytest]\na = 1\n[b]\n",
+            ),
+            false,
+        ),
+    ];
+    for (gate, change, expected) in rows {
+        let found = why(gate, &task(&["a"], "true"), change);
+        assert_eq!(found.is_some(), expected, "{gate}: {change:?}: {found:?}");
+        let found = why(gate, &task(&[change.0], "true"), change);
+        assert_eq!(found, None, "{gate}: {change:?}");
     }
 }
 

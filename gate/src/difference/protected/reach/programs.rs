@@ -1,11 +1,15 @@
 //! Reads the words of one command: which file it runs, which entries of one, and where it looks for modules.
 
-use crate::line::name_of;
+use crate::line::{SimpleCommand, name_of};
 
 /// Programs that run the file that they are given.
 const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "source", ".", "python", "pypy", "node", "deno", "bun",
     "tsx", "ts-node", "ruby", "perl", "php", "lua", "Rscript", "pwsh",
+];
+/// Programs that look for modules of Python where they are started, unless they are told of a file.
+const PYTHONS: &[&str] = &[
+    "python", "pypy", "pytest", "py.test", "coverage", "nose", "tox", "nox",
 ];
 /// Programs that run scripts of a package.json.
 const PACKAGE_RUNNERS: &[&str] = &["npm", "yarn", "pnpm", "bun"];
@@ -15,12 +19,7 @@ const SCRIPT_VERBS: &[&str] = &["test", "start", "stop", "restart", "t", "tst"];
 /// Returns where Python looks for modules first, in a directory of the tree; none for what is no Python, or is isolated.
 pub(super) fn python_path(program: &str, arguments: &[String], directory: &str) -> Option<String> {
     let name = plain_name(program);
-    if !["python", "pypy", "pytest"].contains(&name) {
-        return None;
-    }
-    let is_isolated = |word: &&String| matches!(word.as_str(), "-I" | "-P");
-    let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
-    if options.any(|word| is_isolated(&word)) {
+    if !PYTHONS.contains(&name) || has_option(arguments, &["-I", "-P"]) {
         return None;
     }
     match run_file(program, arguments) {
@@ -35,6 +34,40 @@ pub(super) fn python_path(program: &str, arguments: &[String], directory: &str) 
         }
         None => Some(directory.to_owned()),
     }
+}
+
+/// Lists the directories of the tree that a line names as `PYTHONPATH`.
+pub(super) fn python_paths(simple: &SimpleCommand, directory: &str) -> Vec<String> {
+    let named = simple
+        .words
+        .iter()
+        .find_map(|word| word.strip_prefix("PYTHONPATH="));
+    let Some((program, arguments)) = simple.program() else {
+        return Vec::new();
+    };
+    if plain_name(program) == "python" && has_option(arguments, &["-I", "-E"]) {
+        return Vec::new();
+    }
+    let places = named.into_iter().flat_map(|named| named.split(':'));
+    places
+        .filter_map(|place| joined(directory, place))
+        .collect()
+}
+
+/// Says whether one of these stands before what a program is to run.
+fn has_option(arguments: &[String], wanted: &[&str]) -> bool {
+    let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
+    options.any(|word| wanted.contains(&word.as_str()))
+}
+
+/// Returns the module that Python runs as a program.
+pub(super) fn module_run<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
+    let is_python = matches!(plain_name(program), "python" | "pypy");
+    let at = arguments
+        .iter()
+        .position(|word| word == "-m")
+        .filter(|_| is_python)?;
+    arguments.get(at + 1).map(String::as_str)
 }
 
 /// Returns the name of a program without its version.
