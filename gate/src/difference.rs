@@ -18,7 +18,7 @@ use crate::control::TestFiles;
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
-use protected::{Change, ProtectedChange, Rules};
+use protected::{Change, InlineTest, ProtectedChange, Rules};
 
 /// What the difference alone shows, beside findings.
 #[derive(Default)]
@@ -212,30 +212,37 @@ async fn protected_in(
     files: &[File],
 ) -> Result<Vec<ProtectedChange>, GateError> {
     let reach = reach_at(runner, gate, candidate.task, candidate.parent).await?;
-    let rules = Rules {
-        reach: &reach,
-        by_project: &gate.protected,
-        task: candidate.task,
+    let text = |bytes: &Option<Vec<u8>>| {
+        bytes
+            .as_deref()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
-    let mut found = Vec::new();
-    for file in files {
-        let text = |bytes: &Option<Vec<u8>>| {
-            bytes
-                .as_deref()
-                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-        };
-        let (before, after) = (text(&file.before), text(&file.after));
-        let change = Change {
+    let texts: Vec<_> = files
+        .iter()
+        .map(|file| (text(&file.before), text(&file.after)))
+        .collect();
+    let changes: Vec<Change<'_>> = files
+        .iter()
+        .zip(&texts)
+        .map(|(file, (before, after))| Change {
             path: &file.path,
             at_base: file.at_base,
             before: before.as_deref(),
             after: after.as_deref(),
-        };
-        if let Some(why) = rules.why(&change) {
-            found.push(ProtectedChange::of(file.change(), why));
-        }
-    }
-    Ok(found)
+        })
+        .collect();
+    let gained: Vec<InlineTest> = changes.iter().flat_map(protected::gained).collect();
+    let rules = Rules {
+        reach: &reach,
+        by_project: &gate.protected,
+        task: candidate.task,
+        gained: &gained,
+    };
+    let protected = files.iter().zip(&changes).filter_map(|(file, change)| {
+        let why = rules.why(change)?;
+        Some(ProtectedChange::of(file.change(), why))
+    });
+    Ok(protected.collect())
 }
 
 /// Reads what the checks of a task name and run at a commit.
@@ -272,6 +279,7 @@ pub async fn kept_files(
         reach: &reach,
         by_project: &gate.protected,
         task,
+        gained: &[],
     };
     let files = runner.clone.list_files(commit, "").await?;
     let paths = files.into_iter().map(|file| file.path);

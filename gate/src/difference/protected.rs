@@ -2,19 +2,22 @@
 //!
 //! In this order: what was made since the build began is free, unless it stands in for what judges; an existing test may gain and nothing else; a product
 //! that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
-//! and what the project protects is not.
+//! what the project protects, and what takes a test of Rust from beside its product is not.
 
 mod entries;
 mod imports;
+mod inline_tests;
 mod reach;
 mod stand_ins;
 mod test_changes;
 
 use ropewalk_schemas::question::FileChange;
-use ropewalk_schemas::task::Task;
+use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ContentHash, GlobPattern};
 
 use crate::runner::Check;
+pub use inline_tests::InlineTest;
+pub(super) use inline_tests::gained;
 use reach::Entry;
 pub use reach::{Reach, looked_at};
 
@@ -132,6 +135,8 @@ pub struct Rules<'a> {
     pub by_project: &'a [GlobPattern],
     /// The task, which declares its files.
     pub task: &'a Task,
+    /// The tests of Rust that come to any of the changed files.
+    pub gained: &'a [InlineTest],
 }
 
 impl Rules<'_> {
@@ -153,6 +158,17 @@ impl Rules<'_> {
                 self.is_of_project(path)
                     .then(|| format!("`{path}` is protected by `gate.protected`"))
             })
+            .or_else(|| self.by_inline_tests(change))
+    }
+
+    /// Looks at tests beside the product; who approved that a file goes approved that its tests do.
+    fn by_inline_tests(&self, change: &Change<'_>) -> Option<String> {
+        let is_wanted = change.after.is_none()
+            && self.task.block.action == Action::Delete
+            && self.declares(change.path);
+        (!is_wanted)
+            .then(|| inline_tests::why(change, self.gained))
+            .flatten()
     }
 
     fn declares(&self, path: &str) -> bool {

@@ -73,6 +73,7 @@ fn why_not(
         reach: &reach,
         by_project: &[GlobPattern::parse("contracts/**").unwrap()],
         task,
+        gained: &[],
     };
     rules.why(&Change {
         path,
@@ -310,6 +311,7 @@ fn what_was_made_since_the_build_began_is_free() {
         reach: &reach,
         by_project: &[GlobPattern::parse("**").unwrap()],
         task: &own,
+        gained: &[],
     };
     let new = |path, after| {
         rules.why(&Change {
@@ -402,6 +404,7 @@ fn without_a_command_of_the_gate_the_tasks_own_check_is_stood_in_for_as_well() {
         reach: &reach,
         by_project: &[],
         task: &own,
+        gained: &[],
     };
     for (path, expected) in [
         ("pytest.ini", true),
@@ -467,7 +470,8 @@ fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
             reach: &reach,
             by_project: &[],
             task: own,
-            };
+            gained: &[],
+        };
         rules.why(&Change {
             path,
             at_base: false,
@@ -505,6 +509,41 @@ fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
         assert_eq!(found.is_some(), expected, "{gate}: {change:?}: {found:?}");
         let found = why(gate, &task(&[change.0], "true"), change);
         assert_eq!(found, None, "{gate}: {change:?}");
+    }
+}
+
+#[test]
+fn tests_of_rust_beside_their_product_go_only_where_the_task_says_so() {
+    let before = "fn a() {}\n\n#[test]\nfn b() {\n    assert!(true);\n}\n";
+    let ignored = before.replace("#[test]", "#[test]\n#[ignore]");
+    let own = task(&["src/a.rs"], "cargo test");
+    assert_eq!(
+        why(
+            "true",
+            &own,
+            "src/a.rs",
+            before,
+            &before.replace("true", "1 > 0")
+        ),
+        None
+    );
+    assert!(why("true", &own, "src/a.rs", before, &ignored).is_some());
+    let mut deletes = task(&["src/a.rs"], "cargo test");
+    deletes.block.action = Action::Delete;
+    for (own, expected) in [(&own, true), (&deletes, false)] {
+        let rules = Rules {
+            reach: &Reach::default(),
+            by_project: &[],
+            task: own,
+            gained: &[],
+        };
+        let found = rules.why(&Change {
+            path: "src/a.rs",
+            at_base: true,
+            before: Some(before),
+            after: None,
+        });
+        assert_eq!(found.is_some(), expected, "{found:?}");
     }
 }
 

@@ -133,3 +133,48 @@ async fn a_build_whose_tests_cannot_fail_any_more_does_not_succeed() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_changes_how_the_gate_is_run_is_asked_about() {
+    let makefile = "include checks.mk\n\n.PHONY: test\ntest:\n\t$(PYTHON) -m unittest\n";
+    let rust = "#[test]\nfn adds() {\n    assert_eq!(2 + 3, 5);\n}\n";
+    let tricks = [
+        ("Makefile", "echo '.IGNORE:' >> Makefile"),
+        (
+            "Makefile",
+            "sed -i '1i export PATH := ./bin:$(PATH)' Makefile",
+        ),
+        ("checks.mk", "echo 'PYTHON = true' > checks.mk"),
+        (
+            "pyproject.toml",
+            "echo 'tool.pytest.ini_options.addopts = \"--co\"' >> pyproject.toml",
+        ),
+        ("sum.rs", "sed -i '1a #[ignore]' sum.rs"),
+    ];
+    for (file, trick) in tricks {
+        let work = format!("sed -i 's/a - b/a + b/' calc.py; {trick}");
+        let house = House::new(&steps("T-1", &[Step::Shell(work)]))
+            .with_files(&[
+                (
+                    "ropewalk.toml",
+                    "[[gate.commands]]\nname = \"tests\"\ncommand = \"make test\"\n",
+                ),
+                ("Makefile", makefile),
+                ("checks.mk", "PYTHON = python3\n"),
+                ("pyproject.toml", "\n"),
+                ("sum.rs", rust),
+                ("test_calc.py", TEST),
+                ("calc.py", BROKEN),
+            ])
+            .with(|options| options.tries.tries = 1);
+        let (_, task) = built(&house, "calc.py", &[file]).await;
+        assert_eq!(
+            (task.state, task.waiting_for),
+            (TaskState::Waiting, Some(WaitReason::Person)),
+            "{trick}: {:?}",
+            task.reason
+        );
+        let failure = task.failures.last().unwrap();
+        assert_eq!(failure.class, FailureClass::Tampered, "{trick}");
+    }
+}
