@@ -20,7 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("inner.sh", "sh deeper.sh\n"),
     (
         "lint.mk",
-        "-include local.mk\ninclude rules.mk\nlint:\n\t./lint.sh\n",
+        "-include local.mk\ninclude rules.mk\nlint:\n\t./lint.sh\nall:\n\t@$(MAKE) test\n",
     ),
     ("all.sh", "cargo fmt --check && make test\n"),
 ];
@@ -178,6 +178,11 @@ fn a_file_with_entries_is_protected_entry_by_entry() {
         ),
         ("cargo test", made("tools/run.py --all", "-c pass"), false),
         ("sh all.sh", made("tools/run.py --all", "-c pass"), true),
+        (
+            "make -f lint.mk all",
+            made("tools/run.py --all", "-c pass"),
+            true,
+        ),
     ];
     for (gate, after, expected) in rows {
         let found = why(gate, &own, "Makefile", MAKEFILE, &after);

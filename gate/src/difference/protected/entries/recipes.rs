@@ -357,7 +357,8 @@ impl Recipes {
                 text = text.replace(&mark, value.trim_matches(['"', '\'']));
             }
         }
-        text
+        // Where nobody says otherwise, it is whoever reads this.
+        text.replace("$(MAKE)", "make").replace("${MAKE}", "make")
     }
 }
 
