@@ -29,6 +29,8 @@ const LOOKED_AT: usize = 1_000;
 pub(crate) struct TestFiles {
     /// Those that were there when the build began and that nobody allowed to change so.
     pub(crate) changed: Vec<FileChange>,
+    /// What a person allowed to change, as it was.
+    pub(crate) allowed: Vec<String>,
     /// Those that came to them.
     pub(crate) added: Vec<String>,
 }

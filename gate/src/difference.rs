@@ -100,7 +100,15 @@ pub(crate) async fn inspect(
 
 /// Sorts the files of tests into those that were there, less what a person allowed, and those that are new.
 fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
-    let mut tests = TestFiles::default();
+    let is_allowed = |file: &&File| file.before.is_some() && has_consent(candidate, &file.change());
+    let allowed = files.iter().filter(is_allowed);
+    let as_it_was = |file: &File| {
+        String::from_utf8_lossy(file.before.as_deref().unwrap_or_default()).into_owned()
+    };
+    let mut tests = TestFiles {
+        allowed: allowed.map(as_it_was).collect(),
+        ..TestFiles::default()
+    };
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
         if file.before.is_none() {
             tests.added.push(file.path.clone());

@@ -337,3 +337,30 @@ fn every_answer_has_the_same_effect_whatever_the_labels_say() {
     ];
     ropewalk_tests::labels::run_again_reworded(&answering).unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_a_person_allowed_to_go_is_missed_by_no_count() {
+    let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest -v\"\n";
+    let test = |name: &str| format!("    def test_{name}(self):\n        pass\n");
+    let head = "import unittest\n\n\nclass All(unittest.TestCase):\n";
+    let both = format!("{head}{}{}", test("kept"), test("old"));
+    let kept = format!("{head}{}", test("kept"));
+    let files = [("ropewalk.toml", gate), ("test_all.py", both.as_str())];
+    let house = House::new(&writes("T-1", "test_all.py", &kept, None)).with_files(&files);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "test_all.py",
+        "validation": { "command": "! grep -q old test_all.py", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-1", "allow").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "T-1").attempts, 2);
+    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    let branch = open.git(&["show", "build/habits:test_all.py"]);
+    assert_eq!(branch, kept.trim_end());
+    open.close().await;
+}
