@@ -6,16 +6,17 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use ropewalk_runtime::{secrets, stderr, terminal};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::error::CliError;
 
 pub use bold::BoldState;
 
-/// The widest table when nobody says how wide the paper is.
-const WIDTH_WITHOUT_TERMINAL: u16 = 160;
+/// The columns whose words are never broken over lines, as ids are not wherever they stand: people copy them.
+const WHOLE: [&str; 3] = ["id", "task", "state"];
 
 /// Where answers go, and in which form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,23 +143,46 @@ pub fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Returns a table without borders, as wide as the terminal.
+/// Returns a table without borders, as wide as the terminal; where no terminal says how wide it is, a row is a line.
 pub fn table<const N: usize>(
     header: &[&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
+    let stdout = io::stdout();
+    let width = stdout
+        .is_terminal()
+        .then(|| Table::new().width())
+        .flatten()
+        .filter(|width| *width > 0);
+    drawn(header, rows.into_iter().collect(), width)
+}
+
+fn drawn<const N: usize>(header: &[&str; N], rows: Vec<[String; N]>, width: Option<u16>) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header.iter().map(|name| name.to_uppercase()));
-    // A terminal of no columns does not say how wide it is.
-    let is_known = io::stdout().is_terminal() && table.width().is_some_and(|width| width > 0);
-    if !is_known {
-        table.set_width(WIDTH_WITHOUT_TERMINAL);
-    }
+    let is_id = |cell: &String| cell.is_empty() || Uuid::try_parse(cell).is_ok();
+    let is_whole =
+        |at: usize| WHOLE.contains(&header[at]) || rows.iter().all(|row| is_id(&row[at]));
+    let whole: Vec<usize> = (0..N).filter(|at| is_whole(*at)).collect();
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.map(|cell| match width {
+            Some(_) => cell,
+            None => cell.lines().collect::<Vec<_>>().join(" "),
+        }));
+    }
+    if let Some(width) = width {
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width);
+        for at in whole {
+            if let Some(column) = table.column_mut(at) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+    } else {
+        table.set_content_arrangement(ContentArrangement::Disabled);
     }
     let lines: Vec<String> = table
         .lines()
@@ -220,5 +244,32 @@ mod tests {
     fn a_table_has_a_header_and_no_borders() {
         let rows = [["1".to_owned(), "rope".to_owned()]];
         assert_eq!(table(&["id", "name"], rows), "ID  NAME\n1   rope");
+    }
+
+    #[test]
+    fn a_row_is_a_line_where_nobody_says_how_wide_the_paper_is() {
+        let id = "01970000-0000-7000-8000-000000000001".to_owned();
+        let why = "it waits ".repeat(60);
+        let rows = || {
+            vec![[
+                id.clone(),
+                "verifying".to_owned(),
+                format!("{why}\nfor you"),
+            ]]
+        };
+        let header = ["id", "state", "why"];
+        let piped = drawn(&header, rows(), None);
+        let expected = format!("{id}  verifying  {why} for you");
+        assert_eq!(piped.lines().nth(1), Some(expected.as_str()));
+        assert_eq!(piped.lines().count(), 2);
+        let narrow = drawn(&header, rows(), Some(60));
+        let first = narrow.lines().nth(1).unwrap();
+        assert!(
+            first.starts_with(&format!("{id}  verifying  it")),
+            "{narrow}"
+        );
+        assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+        let by_value = drawn(&["question", "says"], vec![[id.clone(), why]], Some(50));
+        assert!(by_value.contains(&id), "{by_value}");
     }
 }
