@@ -1,5 +1,6 @@
 //! Builds: look at them and steer them.
 
+mod asleep;
 pub mod comment;
 pub mod land;
 pub mod lines;

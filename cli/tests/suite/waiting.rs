@@ -104,5 +104,24 @@ fn whoever_waits_for_the_end_of_a_build_is_told_that_nothing_runs_and_that_the_t
     };
     assert!(note.contains("nothing runs"), "{said}");
     assert!(refusal.contains("has not ended yet"), "{said}");
+    for verb in ["build list", "build show walks"] {
+        let said = world.run(verb);
+        assert!(said.contains("nothing runs"), "{said}");
+        assert!(said.contains("`ropewalk up`"), "{said}");
+        let told = world.json(verb);
+        let told = told.get(0).unwrap_or(&told);
+        assert_eq!(
+            (&told["state"], &told["standing"]),
+            (&json!("running"), &json!("nothing runs"))
+        );
+        assert!(told["next"].to_string().contains("`ropewalk up`"), "{told}");
+    }
+    let up = world.up();
+    let told = world.json("build list");
+    assert_eq!(
+        (&told[0]["standing"], &told[0]["next"]),
+        (&Value::Null, &Value::Null)
+    );
+    drop(up);
     world.refused("build wait walks --at-most 99999999999", 3);
 }

@@ -5,6 +5,7 @@ use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::BuildState;
 
+use super::asleep::AttendedBuild;
 use crate::app::App;
 use crate::arguments::span::SpanArguments;
 use crate::error::CliError;
@@ -35,10 +36,17 @@ impl List {
             approved: self.approved.span(),
         };
         let rows = build::list(&desk.store, &filter, &providers).await?;
+        let runs = desk.poke()?;
+        let rows = rows.into_iter();
+        let rows: Vec<_> = rows
+            .map(|row| AttendedBuild::of(row, |row| &row.build, runs))
+            .collect();
         app.output.list(
             &rows,
             ["id", "idea", "state", "tasks", "branch", "approved", "why"],
-            |row| {
+            |attended| {
+                let row = &attended.shown;
+                let why = attended.why(why::build(&row.build, row.outage.as_ref()));
                 [
                     row.build.id.to_string(),
                     row.build.idea.to_string(),
@@ -46,7 +54,7 @@ impl List {
                     format!("{}/{}", row.tasks_complete, row.tasks_total),
                     row.build.branch.clone(),
                     time(row.build.created_at),
-                    why::build(&row.build, row.outage.as_ref()).unwrap_or_default(),
+                    why.unwrap_or_default(),
                 ]
             },
         )

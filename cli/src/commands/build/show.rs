@@ -11,6 +11,7 @@ use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::Price;
 
+use super::asleep::AttendedBuild;
 use super::trace;
 use crate::app::App;
 use crate::error::CliError;
@@ -38,7 +39,8 @@ impl Show {
         if self.requirement.is_none() && self.commit.is_none() {
             let providers = desk.project.config().models.builders();
             let shown = build::show(&desk.store, build, &providers).await?;
-            return app.output.show(&shown, human);
+            let attended = AttendedBuild::of(shown, |shown| &shown.build, desk.poke()?);
+            return app.output.show(&attended, human);
         }
         let trace = Trace::load(&desk.store, &build).await?;
         if let Some(wanted) = &self.requirement {
@@ -85,14 +87,21 @@ fn came_to(build: &Build) -> &'static str {
     }
 }
 
-fn human(shown: &BuildView) -> String {
+fn human(attended: &AttendedBuild<BuildView>) -> String {
+    let shown = &attended.shown;
     let build = &shown.build;
+    let asleep = attended
+        .standing
+        .map(|standing| format!(", but {standing}"));
     let mut text = format!(
-        "build {} of `{}` is {}\n",
-        build.id, build.idea, build.state
+        "build {} of `{}` is {}{}\n",
+        build.id,
+        build.idea,
+        build.state,
+        asleep.unwrap_or_default()
     );
     // Writing to a String cannot fail.
-    if let Some(reason) = why::build(build, shown.outage.as_ref()) {
+    if let Some(reason) = attended.why(why::build(build, shown.outage.as_ref())) {
         writeln!(text, "why        {reason}").ok();
     }
     if let Some(question) = build.question {

@@ -8,6 +8,7 @@ use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::{BuildId, QuestionId, clip};
 
+use super::asleep::{GOES_ON, NOTHING_RUNS};
 use crate::app::App;
 use crate::commands::question::answer_command;
 use crate::error::CliError;
@@ -37,8 +38,7 @@ impl Wait {
         let found = self.id.build(&desk).await?;
         let id = found.id;
         if !found.state.has_ended() && !desk.poke()? {
-            app.output
-                .note("nothing runs; the build goes on when `ropewalk up` is started")?;
+            app.output.note(&format!("{NOTHING_RUNS}; {GOES_ON}"))?;
         }
         let limit = self.at_most.map_or(FOR_EVER, Duration::from_secs);
         let Some(build) = end_of(&desk, app, id, limit).await? else {
