@@ -4,6 +4,9 @@ use super::{built, events};
 use crate::approvals::{text, until};
 use crate::world::World;
 
+/// What is said of a comment on what is there no more.
+const CHANGED: &str = "has changed since it was shown";
+
 /// Returns the number of the line of a file that holds `words`, as it is pointed at.
 fn place(lines: &serde_json::Value, file: &str, words: &str) -> String {
     let files = lines["files"].as_array().unwrap();
@@ -38,20 +41,18 @@ fn comments_on_lines_of_a_specification_and_of_a_build_ask_for_another_revision(
         (of.as_str(), "a.txt:-1", "so", 1, "shows no line 1"),
         (of.as_str(), "a.txt", "so", 3, "names no line"),
         (of.as_str(), at.as_str(), " ", 1, "there is no comment"),
-        (
-            &"b".repeat(40),
-            at.as_str(),
-            "so",
-            1,
-            "has changed since it was shown",
-        ),
+        (&"b".repeat(40), at.as_str(), "so", 1, CHANGED),
+        (&"b".repeat(7), at.as_str(), "so", 1, CHANGED),
+        (&of[..6], at.as_str(), "so", 3, "first 7 digits"),
+        ("no-commit", at.as_str(), "so", 3, "first 7 digits"),
     ];
     for (of, place, words, code, told) in refusals {
         let said = crate::world::one_line(comment(of, place, words), code);
         assert!(said.contains(told), "{said}");
     }
     assert_eq!(world.json(&format!("spec show {spec}")), before);
-    comment(&of, &at, "say *which* walk").assert().success();
+    let begins = of[..7].to_ascii_uppercase();
+    comment(&begins, &at, "say *which* walk").assert().success();
     let asked = world.json(&format!("spec show {spec}"));
     assert_eq!(asked["state"], "draft");
     let told = text(&asked["feedback"][0]);
@@ -74,7 +75,7 @@ fn comments_on_lines_of_a_specification_and_of_a_build_ask_for_another_revision(
         &format!("spec comment {spec} --of {old} --on {at} shorter"),
         1,
     );
-    assert!(said.contains("has changed since it was shown"), "{said}");
+    assert!(said.contains(CHANGED), "{said}");
     let of = text(&lines["of"]);
     let twice = format!("spec comment {spec} --of {of} --on {at} shorter --on {at} louder");
     let receipt = world.json(&twice);
