@@ -118,14 +118,17 @@ fn human(shown: &Report) -> String {
     let mut text = headline(shown);
     text.push_str(if shown.trusted { " with:\n" } else { ":\n" });
     // Writing to a String cannot fail.
+    let word = shown.word.as_ref().filter(|_| !shown.trusted);
     for entry in &request.keys {
-        writeln!(text, "  {} = {}", entry.key, entry.value).ok();
+        let is_new = word.is_some_and(|word| !word.keys.contains_key(&entry.key));
+        let mark = if is_new { ", which is new" } else { "" };
+        writeln!(text, "  {} = {}{mark}", entry.key, entry.value).ok();
     }
-    if let Some(word) = shown.word.as_ref().filter(|_| !shown.trusted) {
+    if let Some(word) = word {
         for key in request.changed_since(Some(word)) {
-            let was = word.keys.get(&key).map(ToString::to_string);
-            let was = was.unwrap_or_else(|| "not set".to_owned());
-            writeln!(text, "  {key} was {was}").ok();
+            if let Some(was) = word.keys.get(&key) {
+                writeln!(text, "  {key} was {was}").ok();
+            }
         }
     }
     write!(text, "hash {}", request.hash).ok();

@@ -93,7 +93,7 @@ fn what_was_read_is_trusted_until_a_byte_of_it_changes() {
 
     world.write_untrusted(
         "ropewalk.toml",
-        &loose.replace("127.0.0.1:1", "127.0.0.1:2"),
+        &(loose.replace("127.0.0.1:1", "127.0.0.1:2") + "key_variable = \"WALKS_KEY\"\n"),
     );
     let said = world.refused("idea list", 1);
     assert!(said.contains("`ropewalk trust`"), "{said}");
@@ -108,6 +108,13 @@ fn what_was_read_is_trusted_until_a_byte_of_it_changes() {
     let was = "providers.local.base_url was \"http://127.0.0.1:1\"";
     assert!(
         shown.contains(was) && !shown.contains("sandbox.mode was"),
+        "{shown}"
+    );
+    let new = "providers.local.key_variable";
+    assert_eq!(shown.matches(new).count(), 1, "{shown}");
+    let line = shown.lines().find(|line| line.contains(new));
+    assert!(
+        line.is_some_and(|line| line.ends_with(", which is new")),
         "{shown}"
     );
     world.refused(&format!("trust --hash {hash}"), 1);
