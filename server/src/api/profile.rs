@@ -60,7 +60,7 @@ pub(crate) async fn login(
         shared.rates().count(Kind::Wrong, &peer, now).ok();
         let text = (
             "this link was used or has grown old",
-            "start `ropewalk up` again for another",
+            "a link works once, and for a day: for another stop `ropewalk up` and start it again",
         );
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "credentials", text));
     };

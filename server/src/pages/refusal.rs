@@ -15,8 +15,8 @@ use super::frame::{is_wanted, page};
 use crate::shared::ServerState;
 
 /// What somebody does who is not logged in; who has a token fills it in below.
-const LOG_IN: &str = "open the link that `ropewalk up` shows";
-const LOG_IN_BY_TOKEN: &str = "open the link that `ropewalk up` shows, or log in with your token";
+const LOG_IN: &str = "open the link that `ropewalk up` shows when it starts; it works once, and for a day: for another stop `ropewalk up` and start it again";
+const LOG_IN_BY_TOKEN: &str = "log in with your token, or open the link that `ropewalk up` shows when it starts; it works once, and for a day: for another stop `ropewalk up` and start it again";
 
 /// A page that helps whoever was refused; goes along with the answer.
 #[derive(Debug, Clone)]
@@ -111,14 +111,10 @@ impl Refusal {
             },
             words: &words.message,
             // What a program can send is no help to who looks at a page.
-            next: if is_stranger {
-                Some(if self.by_token {
-                    LOG_IN_BY_TOKEN
-                } else {
-                    LOG_IN
-                })
-            } else {
-                words.next.as_deref()
+            next: match status {
+                StatusCode::UNAUTHORIZED if self.by_token => Some(LOG_IN_BY_TOKEN),
+                StatusCode::UNAUTHORIZED => Some(LOG_IN),
+                _ => words.next.as_deref(),
             },
             written: written.map(|WrittenText(text)| text.as_str()),
             onward: response.extensions().get::<Onward>(),

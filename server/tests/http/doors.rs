@@ -253,6 +253,12 @@ async fn no_login_leads_to_another_machine_and_a_link_leads_to_the_page_that_it_
         "{}",
         entered.text
     );
+    let asked = house.client.get(&house.link);
+    let again = answered(asked.header("Accept", HTML)).await;
+    assert_eq!(again.status, 401, "{}", again.text);
+    for told in ["was used or has grown old", "start it again"] {
+        assert!(again.text.contains(told), "{}", again.text);
+    }
     // Nobody is counted as guessing who comes without a link.
     for _ in 0..30 {
         let asked = answered(house.bare("GET", "/login").header("Accept", HTML)).await;
