@@ -17,6 +17,8 @@ use crate::shared::ServerState;
 /// What somebody does who is not logged in; who has a token fills it in below.
 const LOG_IN: &str = "open the link that `ropewalk up` shows when it starts; it works once, and for a day: for another stop `ropewalk up` and start it again";
 const LOG_IN_BY_TOKEN: &str = "log in with your token, or open the link that `ropewalk up` shows when it starts; it works once, and for a day: for another stop `ropewalk up` and start it again";
+/// Where somebody goes on who came where no page is.
+const PAGES: &str = "the board leads to every idea; `/questions`, `/builds`, `/running`, `/knowledge`, `/usage` and `/events` are the other pages";
 
 /// A page that helps whoever was refused; goes along with the answer.
 #[derive(Debug, Clone)]
@@ -114,6 +116,7 @@ impl Refusal {
             next: match status {
                 StatusCode::UNAUTHORIZED if self.by_token => Some(LOG_IN_BY_TOKEN),
                 StatusCode::UNAUTHORIZED => Some(LOG_IN),
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Some(PAGES),
                 _ => words.next.as_deref(),
             },
             written: written.map(|WrittenText(text)| text.as_str()),

@@ -395,6 +395,11 @@ async fn what_is_not_there_is_said_on_a_page_to_browsers_and_in_json_to_programs
             "{path}: {}",
             page.text
         );
+        assert!(
+            page.text.contains("/builds") && !page.text.contains("/api/"),
+            "{path}: {}",
+            page.text
+        );
     }
     let program = answered(
         house
