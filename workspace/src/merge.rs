@@ -158,15 +158,36 @@ impl LocalClone {
         if user.bare || self.default_branch_head().await?.branch.as_deref() != Some(branch) {
             return Ok(());
         }
-        let changed = self.changed_files(expected_old.as_str(), new.as_str());
+        match self.in_the_way(new, expected_old).await? {
+            Some(files) => Err(PublishError::Dirty {
+                branch: branch.to_owned(),
+                files,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the files of the user's checkout that a move of its branch would write over; none where nothing is.
+    pub(crate) async fn in_the_way(
+        &self,
+        new: &CommitId,
+        old: &CommitId,
+    ) -> Result<Option<BTreeSet<String>>, GitError> {
+        let user = self.user();
+        let changed = self.changed_files(old.as_str(), new.as_str()).await?;
         let is_in_the_way = |file: &ChangedFile| {
             let is_new = file.kind == ChangeKind::Added;
             is_new && user.path.join(&file.path).symlink_metadata().is_ok()
         };
-        if self.user_differs(&[]).await? || changed.await?.iter().any(is_in_the_way) {
-            return Err(PublishError::Dirty(branch.to_owned()));
+        let uncommitted = self.user_changes(&[]).await?;
+        let others = changed.into_iter().filter(is_in_the_way);
+        let others: BTreeSet<String> = others.map(|file| file.path).collect();
+        if uncommitted.is_none() && others.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        let mut all = uncommitted.unwrap_or_default();
+        all.extend(others);
+        Ok(Some(all))
     }
 
     /// Refuses a move for which a filter of the user's repository would have to run; returns those that it configures.

@@ -1,5 +1,6 @@
 //! Gives the user's repository a branch by compare-and-swap, and touches nothing else in it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ropewalk_schemas::CommitId;
@@ -38,9 +39,15 @@ pub enum PublishError {
     CheckedOut(String),
     /// The branch is checked out with changes that no commit has.
     #[error(
-        "`{0}` is checked out in your repository with changes that are not committed, or with files that are in the way"
+        "`{branch}` is checked out in your repository with changes that are not committed, or with files that are in the way{}",
+        named(files)
     )]
-    Dirty(String),
+    Dirty {
+        /// The branch.
+        branch: String,
+        /// The files, as far as they could be told.
+        files: BTreeSet<String>,
+    },
     /// The branch is checked out, and what changes goes through a program that the repository names.
     #[error(
         "`{branch}` is checked out in your repository, and the filter `{filter}` of its settings would have to run"
@@ -72,13 +79,29 @@ impl Advice for PublishError {
         let next = match self {
             Self::Rewrites { .. } => "a landed commit is never rewritten",
             Self::CheckedOut(_) => "switch to another branch there",
-            Self::Dirty(_) => "commit or stash them",
+            Self::Dirty { .. } => "commit or stash them",
             Self::Filtered { .. } => "switch to another branch there, land, and switch back",
             Self::Locked(_) => "it is tried again",
             Self::Git(error) => return error.next(),
             Self::Refused { .. } => return None,
         };
         Some(next.to_owned())
+    }
+}
+
+/// Names the first of some files, and says how many others there are.
+fn named(files: &BTreeSet<String>) -> String {
+    const FIRST: usize = 5;
+    let first: Vec<String> = files
+        .iter()
+        .take(FIRST)
+        .map(|file| format!("`{file}`"))
+        .collect();
+    let first = first.join(", ");
+    match files.len().saturating_sub(FIRST) {
+        0 if files.is_empty() => String::new(),
+        0 => format!(": {first}"),
+        others => format!(": {first} and {others} more"),
     }
 }
 
@@ -174,7 +197,14 @@ impl LocalClone {
         .iter()
         .any(|reason| answer.contains(reason))
         {
-            return Err(PublishError::Dirty(branch.to_owned()));
+            let files = match expected_old {
+                Some(old) => self.in_the_way(new, old).await?,
+                None => None,
+            };
+            return Err(PublishError::Dirty {
+                branch: branch.to_owned(),
+                files: files.unwrap_or_default(),
+            });
         }
         match answer.lines().find(|line| line.starts_with('!')) {
             Some(line) => {

@@ -1,5 +1,6 @@
 //! Looks at the repository of the user: its settings, its remotes, and whether its checkout is clean.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::checkout::copy_with_its_time;
@@ -38,20 +39,27 @@ impl LocalClone {
     /// The look is taken with our own settings and a copy of the user's index, since `git status` in the
     /// repository itself would run its filters and its file system monitor. When in doubt it is dirty.
     pub async fn user_is_dirty(&self) -> Result<bool, GitError> {
-        self.user_differs(&["--others", "--exclude-standard"]).await
+        let more = ["--others", "--exclude-standard"];
+        Ok(self.user_changes(&more).await?.is_some())
     }
 
-    /// Says that files which git knows differ in the user's checkout from its `HEAD`, or that `more` finds others.
-    pub(crate) async fn user_differs(&self, more: &[&str]) -> Result<bool, GitError> {
+    /// Returns the files known to git that differ in the user's checkout from its `HEAD`, and those that `more` finds; none
+    /// where there is nothing. When in doubt there is something, also where no file can be named.
+    pub(crate) async fn user_changes(
+        &self,
+        more: &[&str],
+    ) -> Result<Option<BTreeSet<String>>, GitError> {
         let user = self.user();
         if user.bare {
-            return Ok(false);
+            return Ok(None);
         }
         let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
         let index = scratch.path().join("index");
         match copy_with_its_time(&user.git_directory.join("index"), &index) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(BTreeSet::new()));
+            }
             Err(error) => return Err(GitError::files(&index)(error)),
         }
         let mut look = self.call(["ls-files", "-z", "--modified", "--deleted"]);
@@ -60,19 +68,24 @@ impl LocalClone {
         }
         let look = look.work_tree(&user.path, &index);
         let unstaged = self.git().try_run(look).await?;
-        if unstaged.code != 0 || !unstaged.stdout.is_empty() {
-            return Ok(true);
-        }
         let head = self.default_branch_head().await?;
         let staged = self
             .call([
                 "diff-index",
                 "--cached",
-                "--quiet",
+                "--name-only",
+                "-z",
                 head.commit.as_str(),
                 "--",
             ])
             .work_tree(&user.path, &index);
-        Ok(self.git().try_run(staged).await?.code != 0)
+        let staged = self.git().try_run(staged).await?;
+        let names: BTreeSet<String> = unstaged
+            .fields()
+            .chain(staged.fields())
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect();
+        let is_clean = unstaged.code == 0 && staged.code == 0 && names.is_empty();
+        Ok((!is_clean).then_some(names))
     }
 }

@@ -122,7 +122,11 @@ async fn a_checkout_with_changes_or_files_in_the_way_is_left_alone() -> anyhow::
         let refused = clone.advance("main", &next, &base).await;
         for refused in [foreseen, refused.map(drop)] {
             assert!(
-                matches!(&refused, Err(PublishError::Dirty(branch)) if branch == "main"),
+                matches!(
+                    &refused,
+                    Err(PublishError::Dirty { branch, files })
+                        if branch == "main" && files.iter().eq([path])
+                ),
                 "{path}: {refused:?}"
             );
         }

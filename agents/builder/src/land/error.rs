@@ -169,7 +169,7 @@ impl LandError {
                 | Self::Moving(_)
                 | Self::Publish(
                     PublishError::CheckedOut(_)
-                        | PublishError::Dirty(_)
+                        | PublishError::Dirty { .. }
                         | PublishError::Filtered { .. }
                         | PublishError::Refused { .. }
                 )
@@ -255,8 +255,26 @@ mod tests {
 
     #[test]
     fn whoever_stands_in_the_way_says_how_it_is_mended() {
-        let dirty = LandError::from(PublishError::Dirty("main".to_owned()));
-        assert_eq!(dirty.next().as_deref(), Some("commit or stash them"));
+        let named: Vec<String> = (1..8).map(|number| format!("{number}.txt")).collect();
+        for (count, expected) in [
+            (0, ""),
+            (2, ": `1.txt`, `2.txt`"),
+            (
+                7,
+                ": `1.txt`, `2.txt`, `3.txt`, `4.txt`, `5.txt` and 2 more",
+            ),
+        ] {
+            let dirty = LandError::from(PublishError::Dirty {
+                branch: "main".to_owned(),
+                files: named[..count].iter().cloned().collect(),
+            });
+            let Words { message, next } = Words::of(&dirty);
+            assert!(
+                message.ends_with(&format!("in the way{expected}")),
+                "{message}"
+            );
+            assert_eq!(next.as_deref(), Some("commit or stash them"));
+        }
         let far = LandError::NotPushed {
             into: "main".to_owned(),
             source: PushError::NotLocal {

@@ -73,9 +73,9 @@ fn is_for_people(build: &Build, refusal: &PublishError) -> bool {
         PublishError::Refused { .. } | PublishError::Rewrites { .. } => {
             build.state != BuildState::Stopped
         }
-        PublishError::CheckedOut(_) | PublishError::Dirty(_) | PublishError::Filtered { .. } => {
-            build.state == BuildState::Verifying
-        }
+        PublishError::CheckedOut(_)
+        | PublishError::Dirty { .. }
+        | PublishError::Filtered { .. } => build.state == BuildState::Verifying,
         // Both pass by themselves.
         PublishError::Locked(_) | PublishError::Git(_) => false,
     }
