@@ -20,7 +20,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::StopReason;
-use ropewalk_runtime::{Brake, Clock, Ids};
+use ropewalk_runtime::{Brake, Clock, Ids, idle};
 use ropewalk_store::{ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -188,10 +188,12 @@ impl Engine {
             if let Err(unwritten) = journal.spend(turn, entry, &usage, &error.to_string()).await {
                 warn!("what a broken reply has cost could not be written down: {unwritten}");
             }
+            idle::end_here().await;
             // Who has begun to answer is there.
             return error;
         }
         let EngineError::Model(why) = &error else {
+            idle::end_here().await;
             return error;
         };
         let key = journal.key(turn);

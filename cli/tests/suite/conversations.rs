@@ -13,7 +13,8 @@ use crate::world::World;
 /// An opening that says enough, so that nothing has to be asked back.
 const OPENING: &str = "I walk every day and always forget where I have been, so I want a program that keeps a list of my walks.";
 
-fn begin(world: &World, slug: &str) {
+/// Makes an idea and says the opening.
+pub(crate) fn begin(world: &World, slug: &str) {
     world
         .ropewalk(["idea", "new", "Walks", "--slug", slug, "--text", OPENING])
         .assert()

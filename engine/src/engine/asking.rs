@@ -2,8 +2,8 @@
 
 use futures::StreamExt;
 use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, Usage};
-use ropewalk_runtime::Brake;
 use ropewalk_runtime::secrets::SecretFilter;
+use ropewalk_runtime::{Brake, idle};
 use tokio_util::sync::CancellationToken;
 
 use super::early::EarlyCalls;
@@ -24,7 +24,8 @@ pub(super) struct CallFailure {
     pub(super) usage: Option<Usage>,
 }
 
-/// Asks, and shows `observer` the words of the message `item` as they come; `early` hears what is called.
+/// Asks, and shows `observer` the words of the message `item` as they come; `early` hears what is called. Once the process
+/// stops nothing is asked, and what was asked is broken off after a little: whoever hears that goes no further.
 pub(super) async fn ask(
     (entry, brake): (&ModelEntry, &Brake),
     request: &ModelRequest,
@@ -32,6 +33,7 @@ pub(super) async fn ask(
     (item, observer): (&str, &dyn Observer),
     early: &mut EarlyCalls<'_>,
 ) -> Result<Reply, CallFailure> {
+    idle::end_here().await;
     let mut heard = PartialReply::default();
     let told = MessageObserver { item, observer };
     let hearing = (&mut heard, early);
@@ -39,6 +41,7 @@ pub(super) async fn ask(
     let answered = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(ModelError::Cancelled),
+        () = idle::cut_off() => Err(ModelError::Cancelled),
         reply = listen((entry, brake), request, cancel, &told, hearing) => reply,
     };
     answered.map_err(|error| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ropewalk_config::Prompt;
 use ropewalk_llm::{Block, Message, ModelRequest, Role, ScriptKey, print};
-use ropewalk_runtime::in_hand;
+use ropewalk_runtime::{idle, in_hand};
 use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::model_call::Compaction;
 use serde_json::{Value, json};
@@ -219,6 +219,7 @@ impl Session<'_> {
                         .spend(self.turn, entry, &usage, &reason)
                         .await?;
                 }
+                idle::end_here().await;
                 return Err(broken.error);
             }
         };

@@ -4,11 +4,14 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
+use crate::approvals::{documented, until};
+use crate::conversations::begin;
 use crate::world::{BINARY, World, stand_in};
 
 /// What a person interrupted.
@@ -113,4 +116,47 @@ fn a_signal_ends_a_verb_that_reads_its_text() {
     assert_eq!(program.wait().unwrap().code(), CANCELLED);
     drop(text);
     assert_eq!(world.json("idea list"), serde_json::json!([]));
+}
+
+#[test]
+fn a_stop_waits_for_no_model_that_thinks_and_the_next_start_asks_it_again() {
+    let world = World::scripted();
+    documented(&world, "hills");
+    let script = fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let slow = |agent: &str| {
+        format!("- {{ agent: {agent}, reply: {{ delay_ms: 600000, text: late }} }}\n{script}")
+    };
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    for agent in ["ideation", "specification"] {
+        world.write("../script.yaml", &slow(agent));
+        let up = world.up();
+        let asked = match agent {
+            "ideation" => {
+                begin(&world, "walks");
+                None
+            }
+            _ => Some(begun(&world, "spec generate hills", &path)),
+        };
+        until(&world, "agent list", |agents| {
+            let mut agents = agents.as_array().unwrap().iter();
+            agents.any(|one| one["name"] == agent && one["state"] == "active")
+        });
+        let began = Instant::now();
+        assert_eq!(up.stop(Signal::SIGINT), CANCELLED);
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{agent}: {took:?}");
+        if let Some(mut asked) = asked {
+            asked.kill().unwrap();
+            asked.wait().unwrap();
+        }
+    }
+    world.write("../script.yaml", &script);
+    let _up = world.up();
+    until(&world, "idea show walks", |idea| {
+        let messages = idea["messages"].as_array().unwrap();
+        messages.iter().any(|message| message["author"] == "agent")
+    });
+    until(&world, "spec list", |specs| {
+        specs[0]["state"] == "generated"
+    });
 }
