@@ -37,7 +37,8 @@ fn alive(needle: &str) -> anyhow::Result<usize> {
 
 /// Waits until killed processes are gone from the table.
 async fn all_gone(needle: &str) -> anyhow::Result<bool> {
-    for _ in 0..100 {
+    let begun = Instant::now();
+    while begun.elapsed() < SOON {
         if alive(needle)? == 0 {
             return Ok(true);
         }
@@ -61,7 +62,7 @@ async fn exit_code_and_both_streams_are_reported() -> anyhow::Result<()> {
 #[tokio::test]
 async fn time_out_ends_the_whole_group() -> anyhow::Result<()> {
     let output = shell("sleep 98761 & echo begun; sleep 98761", |spec| {
-        spec.with_timeout(Duration::from_millis(200))
+        spec.with_timeout(Duration::from_secs(5))
     })
     .await?;
     assert_eq!(output.status, CommandStatus::TimedOut);

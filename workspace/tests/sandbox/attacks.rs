@@ -164,7 +164,10 @@ async fn neither_the_bus_nor_a_host_is_reached() -> anyhow::Result<()> {
 async fn no_daemon_lives_on() -> anyhow::Result<()> {
     // Nobody else sleeps for as long, so that it is known by that.
     let seconds = format!("{}.5", 100_000 + std::process::id());
-    let line = format!("setsid env -i /bin/sleep {seconds} </dev/null >/dev/null 2>&1 & sleep 0.2");
+    let line = format!(
+        "setsid env -i /bin/sh -c ': > begun; exec /bin/sleep {seconds}' </dev/null >/dev/null 2>&1 & \
+         until [ -e begun ]; do sleep 0.02; done; sleep 0.5"
+    );
     only_unconfined(Attack {
         line: &line,
         got: &|_, _| {

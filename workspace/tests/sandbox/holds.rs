@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ground::{Ground, Way, ways};
 
-/// 300 processes at once, and 1 GiB of memory; each says so when it got there.
-const BOMB: &str = "for i in $(seq 300); do sleep 3 & done; sleep 1; echo reached";
-const HOG: &str = "head -c 1G /dev/zero | tail | wc -c; sleep 1; echo reached";
+/// 300 processes at once, and 1 GiB of memory; each says so when it got there. Whoever is stopped is so before it has
+/// slept; with nothing in the way there is nothing to wait for.
+const BOMB: &str =
+    "for i in $(seq 300); do sleep 60 & all=\"$all $!\"; done; sleep HOLD; echo reached; kill $all";
+const HOG: &str = "head -c 1G /dev/zero | tail | wc -c; sleep HOLD; echo reached";
 
 /// Returns the directory of the group that this process is in, of cgroup v1.
 fn own_group(controller: &str) -> anyhow::Result<PathBuf> {
@@ -66,8 +68,9 @@ async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
         (BOMB, "processes", "pids", "pids.events", "max "),
         (HOG, "memory", "memory", "memory.oom_control", "oom_kill "),
     ] {
-        let free = Ground::new()?.unconfined(line)?;
+        let free = Ground::new()?.unconfined(&line.replace("HOLD", "0"))?;
         assert!(String::from_utf8_lossy(&free.stdout).contains("reached"));
+        let line = &line.replace("HOLD", "60");
         for way in owned_by_root() {
             let ground = Ground::new()?;
             let sandbox = ground.held(way, Hold::CgroupV1).await?;
@@ -100,6 +103,7 @@ async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
 #[tokio::test]
 async fn without_groups_a_watch_stops_them() -> anyhow::Result<()> {
     for (line, told) in [(BOMB, "processes"), (HOG, "memory")] {
+        let line = &line.replace("HOLD", "60");
         for way in ways() {
             let ground = Ground::new()?;
             let sandbox = ground.held(way, Hold::Watch).await?;
@@ -172,15 +176,16 @@ async fn a_command_leaves_no_group_and_nobody_in_it() -> anyhow::Result<()> {
         let sandbox = ground.held(way, Hold::CgroupV1).await?;
         let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
         let runner = runner.confined(Some(sandbox));
-        for (line, status) in [
-            ("setsid sleep 271 & sleep 0.3", CommandStatus::Exited(0)),
+        for (line, seconds, status) in [
+            ("setsid sleep 271 & sleep 1", 30, CommandStatus::Exited(0)),
             (
                 "trap '' TERM; sleep 272; sleep 272",
+                2,
                 CommandStatus::TimedOut,
             ),
         ] {
             let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
-            let spec = spec.with_timeout(Duration::from_secs(2));
+            let spec = spec.with_timeout(Duration::from_secs(seconds));
             let cancel = CancellationToken::new();
             let mut running = std::pin::pin!(runner.run(&spec, &cancel));
             // However long it takes to begin on a busy machine.

@@ -214,7 +214,8 @@ async fn a_name_that_leads_elsewhere_after_it_was_looked_at_gains_nothing() -> a
 async fn whoever_does_not_ask_the_proxy_reaches_its_own_loopback_alone() -> anyhow::Result<()> {
     // Serves and asks itself in spite of the proxy.
     let own = "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1\", LocalPort => 8123); \
-               my $c = $s->accept; print $c \"HTTP/1.0 200 OK\\r\\n\\r\\nown\\n\"' & sleep 0.3; curl -sS http://127.0.0.1:8123";
+               my $c = $s->accept; print $c \"HTTP/1.0 200 OK\\r\\n\\r\\nown\\n\"' & \
+               curl -sS --retry 100 --retry-connrefused --retry-delay 1 http://127.0.0.1:8123";
     for way in own_ways() {
         let (server, names) = (Server::host()?, Names::leading(&[OUTSIDE], &[OUTSIDE]));
         let port = server.port;
