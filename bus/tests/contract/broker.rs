@@ -408,13 +408,14 @@ async fn handled_messages_are_acknowledged() -> Result<()> {
     }
     finish_each_once(&mut inbox, &wanted).await?;
     nothing_more(&mut inbox).await?;
+    running.bus.flush().await;
     let url = world.nats.as_ref().context("a broker")?.url();
     let stream = stream(&url).await?;
     let acknowledged = async {
         loop {
             let info = stream.consumer_info("build").await?;
-            if (info.num_pending, info.num_ack_pending) == (0, 0) {
-                assert_eq!(info.ack_floor.stream_sequence, 20);
+            let acknowledged = info.ack_floor.stream_sequence == 20;
+            if acknowledged && (info.num_pending, info.num_ack_pending) == (0, 0) {
                 return anyhow::Ok(());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -328,13 +328,13 @@ pub(crate) async fn who_yields_waits_until_the_others_have_little_to_do(
         delivery.finish(ChangeSet::new()).await?;
         anyhow::Ok(seen)
     });
-    let mut seen = None;
-    while seen.is_none() && done.load(Ordering::SeqCst) < WORK {
+    // Who yields goes on before all is done.
+    for _ in 0..WORK - 50 {
         next(&mut work).await?.finish(ChangeSet::new()).await?;
         done.fetch_add(1, Ordering::SeqCst);
-        seen = yielding.try_join_next().transpose()?.transpose()?;
     }
-    let seen = seen.context("who yields goes on before all is done")?;
+    let seen = tokio::time::timeout(PATIENCE, yielding.join_next()).await?;
+    let seen = seen.context("nobody yields")???;
     // Those in hand are not counted as waiting, so the last few may be in flight.
     ensure!(seen >= WORK - 501 - 64, "handed out after {seen}");
     finish_all(&mut work, WORK - done.load(Ordering::SeqCst)).await?;

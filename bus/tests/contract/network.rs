@@ -19,7 +19,7 @@ use crate::support::{
 };
 
 /// How long the loss of a leader may hold events up.
-const STALL: Duration = Duration::from_secs(10);
+const STALL: Duration = Duration::from_secs(30);
 
 /// How long a wire that comes and goes stays as it is.
 const BETWEEN_FLAPS: Duration = Duration::from_secs(2);

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::{
+    self,
+    consumer::{AckPolicy, pull},
+};
 use futures::StreamExt;
 use ropewalk_bus::{JetStreamOptions, NoticeKind, StreamOptions, TransportOptions};
 
 use crate::support::{PATIENCE, RunningBus, World, finish_all, jetstream_options, stream};
 
 const SWEEP: Duration = Duration::from_millis(50);
+/// Where the bus keeps what the broker says once.
+const ADVISORIES: &str = "ropewalk~contract~advisories";
 
 /// Starts a bus that looks at its broker all the time, on a stream like this.
 async fn watchful(world: &mut World, stream: StreamOptions) -> Result<RunningBus> {
@@ -49,6 +54,15 @@ async fn an_advisory_is_kept_and_told_also_to_a_process_that_starts_later() -> R
     let mut inbox = running.consume("build", &["task.*"]).await?;
     world.emit(&running.store, "a", "1").await?;
     finish_all(&mut inbox, 1).await?;
+    running.bus.flush().await;
+    let client = async_nats::connect(url(&world)?).await?;
+    let context = jetstream::new(client);
+    let kept = async {
+        while context.get_stream(ADVISORIES).await.is_err() {
+            tokio::time::sleep(SWEEP).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, kept).await?;
     // Somebody else's consumer gives a message up: the broker says so once, and never again.
     let forgetful = stream(url(&world)?)
         .await?
