@@ -14,6 +14,7 @@ use ropewalk_store::{ChangeSet, EventFilter};
 
 use crate::commanding::generated;
 use crate::house::{ADA, BOB, House, asking, people};
+use crate::outage::{pass, running};
 use crate::phones::{Phones, until};
 
 async fn answers(house: &House) -> anyhow::Result<usize> {
@@ -310,9 +311,10 @@ async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<
 async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_without_effect()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let (clock, _moves) = running();
+    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
     let deadlines = Deadlines {
-        clarifying: Duration::from_secs(3),
+        clarifying: Duration::from_mins(20),
         ..Deadlines::default()
     };
     let asking = QuestionRequest {
@@ -327,6 +329,7 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
     let ada = phones.message(ADA, "Which colour?").await?;
     let expected = "Unanswered, it takes \"Leave it\" at";
     assert!(ada.text.contains(expected), "{}", ada.text);
+    pass(&clock, deadlines.clarifying).await;
     until("the default", || async {
         let question = house.question(id).await?;
         Ok((question.state == QuestionState::Defaulted).then_some(()))

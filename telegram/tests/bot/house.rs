@@ -66,8 +66,7 @@ pub(crate) struct House {
 impl House {
     /// Opens the store in `directory` and serves a bot at the emulator.
     pub(crate) async fn open(directory: &Path, telegram: &TelegramServer) -> anyhow::Result<Self> {
-        let escalate = Duration::from_hours(1);
-        Self::open_for(directory, telegram, escalate, &BTreeMap::new()).await
+        Self::open_at(directory, telegram, &Clock::system()).await
     }
 
     /// Does the same at the time of `clock`, which moves as the test says.
@@ -76,28 +75,20 @@ impl House {
         telegram: &TelegramServer,
         clock: &Clock,
     ) -> anyhow::Result<Self> {
-        let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
         let escalate = Duration::from_hours(1);
-        Self::open_with(
-            directory,
-            clock,
-            (client, people()?),
-            escalate,
-            &BTreeMap::new(),
-        )
-        .await
+        Self::open_for(directory, telegram, clock, escalate, &BTreeMap::new()).await
     }
 
     /// Does the same where people have roles, and everybody is asked `escalate` after those of a role.
     pub(crate) async fn open_for(
         directory: &Path,
         telegram: &TelegramServer,
+        clock: &Clock,
         escalate: Duration,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
-        let clock = Clock::system();
         let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
-        Self::open_with(directory, &clock, (client, people()?), escalate, roles).await
+        Self::open_with(directory, clock, (client, people()?), escalate, roles).await
     }
 
     /// Does the same where ada is told in a group, in a topic of it.

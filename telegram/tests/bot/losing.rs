@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use ropewalk_orchestrator::questions::QuestionRequest;
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::notice::{Notice, NoticeState};
@@ -30,7 +31,8 @@ fn difference() -> String {
 /// Opens a house in which ada alone is asked about code.
 async fn open(directory: &Path, phones: &Phones) -> anyhow::Result<House> {
     let roles = BTreeMap::from([("ada", Role::Technical)]);
-    House::open_for(directory, &phones.server, Duration::from_hours(1), &roles).await
+    let (clock, hour) = (Clock::system(), Duration::from_hours(1));
+    House::open_for(directory, &phones.server, &clock, hour, &roles).await
 }
 
 /// Asks whether files may be changed, and shows what changes.

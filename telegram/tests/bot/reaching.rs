@@ -14,6 +14,7 @@ use ropewalk_store::{ChangeSet, Location, Query, Store};
 use serde_json::{Value, json};
 
 use crate::house::{ADA, BOB, GROUP, House};
+use crate::outage::{pass, running};
 use crate::phones::Phones;
 
 /// How many events there were before the bot.
@@ -83,9 +84,10 @@ async fn a_bot_that_is_switched_on_after_ten_thousand_events_sends_none_of_them(
 async fn a_question_of_code_reaches_the_technical_phone_alone_and_all_when_its_time_is_over()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let (escalate, roles) = (Duration::from_secs(3), [("bob", Role::Technical)]);
+    let (escalate, roles) = (Duration::from_mins(20), [("bob", Role::Technical)]);
     let roles = BTreeMap::from(roles);
-    let house = House::open_for(directory.path(), &phones.server, escalate, &roles).await?;
+    let (clock, _moves) = running();
+    let house = House::open_for(directory.path(), &phones.server, &clock, escalate, &roles).await?;
     let id = house.ask("missing_context", "Which way?").await?;
     phones.message(BOB, "Which way?").await?;
     assert_eq!(phones.messages(ADA).await?, []);
@@ -93,6 +95,7 @@ async fn a_question_of_code_reaches_the_technical_phone_alone_and_all_when_its_t
     let receivers: Vec<&str> = told.iter().map(|notice| notice.receiver.as_str()).collect();
     assert_eq!(receivers, ["bob"]);
 
+    pass(&clock, escalate).await;
     let ada = phones.message(ADA, "Which way?").await?;
     let mut told = house.told(id).await?;
     told.sort_by_key(|notice| notice.created_at);
