@@ -58,7 +58,7 @@ impl Stub {
         let clock = Clock::manual(START);
         let mut config = ProviderConfig::shipped("anthropic")?;
         config.base_url = server.uri();
-        config.timeouts.idle_seconds = 1;
+        config.timeouts.idle_seconds = 3;
         let model = build(&config, Some("k-123".into()), None, &clock)?;
         Ok(Self {
             server,

@@ -104,7 +104,7 @@ async fn a_tool_is_heard_before_it_has_ended() -> anyhow::Result<()> {
     house.engine().run(&job, &cancel, &heard).await?;
     let heard = heard.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     let updates = heard.iter().filter(|what| **what == "updated").count();
-    assert!((2..=3).contains(&updates), "{heard:?}");
+    assert!((1..=3).contains(&updates), "{heard:?}");
     assert_eq!(
         (heard.first(), heard.last()),
         (Some(&"started"), Some(&"ended"))

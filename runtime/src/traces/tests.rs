@@ -74,11 +74,11 @@ async fn a_receiver_that_never_answers_costs_spans_and_no_time() {
     for _ in 0..QUEUE + 100 {
         export.record(span("more"));
     }
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(4));
     assert_eq!(export.lost.0.load(Ordering::Relaxed), 100);
     let began = Instant::now();
     export.flush(Duration::from_millis(200)).await;
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(4));
 }
 
 #[tokio::test]
