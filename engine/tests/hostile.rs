@@ -285,7 +285,7 @@ async fn two_hundred_turns_of_a_provider_that_does_everything_wrong_give_the_rig
     let clock = Clock::manual(chrono::DateTime::UNIX_EPOCH);
     let mut config = ProviderConfig::shipped("anthropic")?;
     config.base_url = serve(done.clone())?;
-    config.timeouts.idle_seconds = 1;
+    config.timeouts.idle_seconds = 2;
     let model = build(&config, Some("k".into()), None, &clock)?;
     let directory = tempfile::tempdir()?;
     let location = Location::Sqlite(directory.path().join("store.db"));

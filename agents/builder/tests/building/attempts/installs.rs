@@ -13,6 +13,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, git, task, writes};
+use crate::world::script::holds_back;
 
 const MANIFEST: &str = r#"{
   "name": "habits", "version": "1.0.0", "private": true,
@@ -267,9 +268,13 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
-    let slow = writes("T-1", "use.js", USE, None)
-        .replace("turn: 2\n  reply:", "turn: 2\n  reply:\n    delay_ms: 700");
-    let house = House::new(&slow)
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let rules = writes("T-1", "use.js", USE, None);
+    // The attempt after the one that missed something ends only after the crash.
+    let second = rules.replace("  turn:", "  attempt: 2\n  turn:");
+    let second = holds_back(&second, 2, &format!("until: {}", go.display()));
+    let house = House::new(&(second + &rules))
         .with_files(&LOCKED)
         .with(|options| options.package_managers = vec![PackageManager::Npm]);
     let open = house.open().await;
@@ -281,6 +286,7 @@ async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     })
     .await;
     open.crash().await;
+    std::fs::write(&go, "").unwrap();
     let open = house.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);

@@ -8,7 +8,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes, writes_slowly};
+use crate::world::house::{House, OpenHouse, task, writes, writes_after, writes_slowly};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
     json!({
@@ -56,8 +56,10 @@ async fn comes_after(open: &OpenHouse, tasks: &[Task], before: &str, after: &str
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
     let rules = [
-        writes_slowly("A", "A.txt", "good\n", 600),
+        writes_after("A", "A.txt", "good\n", &go),
         writes_slowly("B", "B.txt", "good\n", 300),
         writes("C", "C.txt", "good\n", None),
     ];
@@ -83,13 +85,10 @@ async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
         assert_eq!(waiting.reason.as_deref(), Some(needed));
         assert_eq!(waiting.attempts, 0);
     }
-    let locked: Vec<String> = open
-        .held_locks()
-        .await
-        .iter()
-        .map(|lock| lock.path.to_string())
-        .collect();
+    let held = open.held_locks().await;
+    let locked: Vec<String> = held.iter().map(|lock| lock.path.to_string()).collect();
     assert_eq!(locked, ["A.txt"], "two loops are idle and lock nothing");
+    std::fs::write(&go, "").unwrap();
 
     let mut feed = open.services.store.feed();
     while open

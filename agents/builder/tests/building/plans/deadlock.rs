@@ -20,6 +20,8 @@ use crate::world::script::{Step, append, append_and_meet, meet, steps};
 
 /// So long that no renewal and no expiry plays a part.
 const LONG_LEASE: Duration = Duration::from_hours(1);
+/// Within this a ring is broken whose last request finds it; the sweep of a monitor would take a minute.
+const AT_ONCE: Duration = Duration::from_secs(30);
 
 fn update(id: &str, file: &str, priority: u8) -> Value {
     json!({
@@ -186,7 +188,7 @@ async fn a_ring_is_broken_at_once(first: &str) {
     let closed = Instant::now();
     let alerts = until_alert(&open).await;
     let took = closed.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
     assert_eq!(alerts.len(), 1);
     assert_eq!(alerts[0]["resolved"], json!(true));
     assert_eq!(alerts[0]["victim"], json!(format!("task/{build}/TWO")));

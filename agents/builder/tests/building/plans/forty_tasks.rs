@@ -109,7 +109,7 @@ async fn play(seed: u64) -> String {
                 command: world::limit(&directory),
                 kind: None,
                 level: None,
-                timeout: Duration::from_secs(3),
+                timeout: Duration::from_secs(5),
             }];
         });
     let open = house.open().await;

@@ -1,5 +1,6 @@
 //! Tasks and builds beside each other: overlap, serialisation, landing on a head that moved.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +12,8 @@ use ropewalk_schemas::{ComponentName, RepoPath, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, git, task, writes, writes_slowly};
+use crate::world::house::{House, OpenHouse, git, task, writes, writes_after, writes_slowly};
+use crate::world::script::{append_and_meet, meet, steps};
 
 fn plan(id: &str, file: &str) -> Value {
     json!({
@@ -30,11 +32,14 @@ async fn span(open: &OpenHouse, build: &Build, id: &str) -> (DateTime<Utc>, Date
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
+    let signals = tempfile::tempdir().unwrap();
+    let [a, b, go] = ["a", "b", "go"].map(|name| signals.path().join(name));
+    // A and B meet each other, and end once C was seen to wait.
     let rules = [
-        writes_slowly("A", "a.txt", "A\n", 400),
-        writes_slowly("B", "b.txt", "B\n", 400),
+        steps("A", &[append_and_meet("A", "a.txt", &a, &b), meet(&go)]),
+        steps("B", &[append_and_meet("B", "b.txt", &b, &a), meet(&go)]),
         // Keeps what A wrote.
-        writes_slowly("C", "a.txt", "A\nC\n", 10),
+        writes("C", "a.txt", "A\nC\n", None),
     ];
     let house = House::new(&rules.concat()).with(|options| options.loops = 3);
     let open = house.open().await;
@@ -52,6 +57,7 @@ async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
         .await;
     let shown = open.tasks(waiting.id).await;
     let reason = shown.iter().find_map(|task| task.reason.clone());
+    std::fs::write(&go, "").unwrap();
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(
         build.state,
@@ -83,8 +89,9 @@ async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_that_lost_its_lock_cannot_land() {
-    let rules = [writes_slowly("A", "a.txt", "A\n", 1_500)];
-    let house = House::new(&rules.concat());
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let house = House::new(&writes_after("A", "a.txt", "A\n", &go));
     let open = house.open().await;
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
     open.until(spec, |_, tasks| tasks[0].state == TaskState::Working)
@@ -99,6 +106,7 @@ async fn an_attempt_that_lost_its_lock_cannot_land() {
     let mut changes = ChangeSet::new();
     changes.revoke(&leases[0].path, leases[0].token);
     open.services.store.commit(changes).await.unwrap();
+    std::fs::write(&go, "").unwrap();
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded);
     let attempts = open.attempts(build.id, "A").await;
@@ -114,7 +122,7 @@ async fn an_attempt_that_lost_its_lock_cannot_land() {
     open.close().await;
 }
 
-/// Opens a build whose first task has landed and whose second is at work.
+/// Opens a build whose first task has landed and whose second is at work, and goes on when the test says so.
 async fn half_built(house: &House) -> (OpenHouse, SpecId) {
     let open = house.open().await;
     let spec = open
@@ -129,17 +137,19 @@ async fn half_built(house: &House) -> (OpenHouse, SpecId) {
     (open, spec)
 }
 
-fn in_two_steps() -> House {
+fn in_two_steps(go: &Path) -> House {
     let rules = [
         writes("A", "a.txt", "A\n", None),
-        writes_slowly("B", "b.txt", "B\n", 1_000),
+        writes_after("B", "b.txt", "B\n", go),
     ];
     House::new(&rules.concat()).with(|options| options.loops = 1)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
-    let house = in_two_steps();
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let house = in_two_steps(&go);
     let (open, spec) = half_built(&house).await;
     let theirs = open.git(&[
         "commit-tree",
@@ -150,6 +160,7 @@ async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
         "main^{tree}",
     ]);
     open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
+    std::fs::write(&go, "").unwrap();
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -171,7 +182,9 @@ async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
-    let house = in_two_steps();
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let house = in_two_steps(&go);
     let (open, spec) = half_built(&house).await;
     let aside = tempfile::tempdir().unwrap();
     let aside = aside.path().join("tree");
@@ -182,6 +195,7 @@ async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
     git(&aside, &["commit", "-q", "-m", "theirs"]);
     let theirs = git(&aside, &["rev-parse", "HEAD"]);
     open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
+    std::fs::write(&go, "").unwrap();
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
     open.answer_about_build("build-on-top").await;
@@ -202,9 +216,12 @@ async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leaves_out_landed_work_is_not_offered_to_build_on() {
-    let house = in_two_steps();
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let house = in_two_steps(&go);
     let (open, spec) = half_built(&house).await;
     open.git(&["update-ref", "refs/heads/build/habits", "main"]);
+    std::fs::write(&go, "").unwrap();
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
     let [question] = open.questions("branch_moved").await.try_into().unwrap();
@@ -258,9 +275,9 @@ async fn another_build_waits_for_the_owner_of_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_living_holder_never_loses_its_lock() {
-    let rules = [writes_slowly("A", "a.txt", "A\n", 3_000)];
-    let house =
-        House::new(&rules.concat()).with(|options| options.lease = Duration::from_millis(900));
+    // Twice as long as an unrenewed lock lives, which a busy machine does not stand still for.
+    let rules = [writes_slowly("A", "a.txt", "A\n", 12_000)];
+    let house = House::new(&rules.concat()).with(|options| options.lease = Duration::from_secs(6));
     let open = house.open().await;
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
     let (build, tasks) = open.ended(spec).await;
@@ -272,7 +289,7 @@ async fn a_living_holder_never_loses_its_lock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
     let house = House::new(&writes("A", "a.txt", "A\n", None))
-        .with(|options| options.lease = Duration::from_millis(900));
+        .with(|options| options.lease = Duration::from_secs(6));
     let open = house.open().await;
     // Held by an attempt of another process that is gone.
     let mut changes = ChangeSet::new();
@@ -287,7 +304,7 @@ async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
         state: LeaseState::Granted,
         token: 0,
         renewals: 0,
-        ttl_ms: 900,
+        ttl_ms: 6_000,
         reason: "task X".to_owned(),
         granted_at: open.context.now(),
     });

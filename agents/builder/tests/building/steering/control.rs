@@ -6,7 +6,7 @@ use ropewalk_schemas::{ContentHash, Payload, Priority, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, request, task, writes, writes_slowly};
+use crate::world::house::{House, request, task, writes, writes_after};
 
 fn plan(id: &str, command: &str) -> Value {
     json!({
@@ -56,8 +56,10 @@ async fn an_approval_of_another_hash_begins_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
     let rules = [
-        writes_slowly("T-1", "T-1.txt", "good\n", 700),
+        writes_after("T-1", "T-1.txt", "good\n", &go),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
     let house = House::new(&rules.concat()).with(|options| options.loops = 1);
@@ -71,6 +73,8 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
     let asked = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildPause(asked))
         .await;
+    open.until(spec, |build, _| build.pause_requested).await;
+    std::fs::write(&go, "").unwrap();
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -92,8 +96,10 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
     let rules = [
-        writes_slowly("T-1", "T-1.txt", "good\n", 1_500),
+        writes_after("T-1", "T-1.txt", "good\n", &go),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
     let house = House::new(&rules.concat()).with(|options| options.loops = 1);
@@ -115,6 +121,7 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
     );
     assert!(open.held_locks().await.is_empty());
     assert!(tasks.iter().all(|task| task.state == TaskState::Pending));
+    std::fs::write(&go, "").unwrap();
     let asked = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildResume(asked))
         .await;

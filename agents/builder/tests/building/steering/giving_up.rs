@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{TimeZone, Utc};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::build::{BuildState, PauseReason};
 use ropewalk_schemas::task::TaskState;
@@ -9,7 +11,7 @@ use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, request, task, writes};
-use crate::world::script::{append, meet, steps};
+use crate::world::script::{append, holds_back, meet, steps};
 
 fn plan(id: &str) -> Value {
     json!({
@@ -137,16 +139,21 @@ async fn three_failures_go_on_a_fourth_stops_and_the_rest_can_be_resumed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn used_up_working_time_stops_and_keeps_the_work_of_whom_it_ends() {
-    let slow = writes("T-1", "T-1.txt", "good\n", None).replace(
-        "turn: 2\n  reply:",
-        "turn: 2\n  reply:\n    delay_ms: 60000",
-    );
-    let house = House::new(&slow).with(|options| {
-        options.loops = 1;
-        options.stop.working_time = Duration::from_secs(2);
-    });
+    let limit = Duration::from_mins(5);
+    let clock = Clock::manual(Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 0).unwrap());
+    let rules = writes("T-1", "T-1.txt", "good\n", None);
+    let house = House::new(&holds_back(&rules, 2, "until: /nowhere"))
+        .at_the_time_of(&clock)
+        .with(|options| {
+            options.loops = 1;
+            options.stop.working_time = limit;
+        });
     let open = house.open().await;
     let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
+    while house.requests("T-1").len() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    clock.advance(limit);
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Stopped);
     let reason = build.reason.clone().unwrap();

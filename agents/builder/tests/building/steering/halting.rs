@@ -1,16 +1,34 @@
 //! People stop everything while a build runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use ropewalk_engine::llm::{ModelError, ScriptKey};
+use ropewalk_runtime::Brake;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
 use crate::world::house::House;
+use crate::world::listener::Pace;
 use crate::world::script::{append, append_and_meet, steps};
 
 /// Long enough for a loop that is not held to ask its model or to run its check.
 const WHILE: Duration = Duration::from_secs(2);
+
+/// Stops everything while a model answers its second turn.
+struct BrakePuller(Brake);
+
+#[async_trait]
+impl Pace for BrakePuller {
+    async fn before(&self, key: &ScriptKey) -> Result<(), ModelError> {
+        if key.turn == 2 {
+            self.0.set(true);
+        }
+        Ok(())
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
@@ -19,6 +37,8 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     let (begun, go, checked) = (place("begun"), place("go"), place("checked"));
     let script = steps("ONE", &[append_and_meet("ONE", "a.txt", &begun, &go)]);
     let house = House::new(&script);
+    let puller = BrakePuller(house.brake.clone());
+    let house = house.paced_by(Arc::new(puller));
     let open = house.open().await;
     let spec = open
         .approve(json!([{
@@ -40,11 +60,11 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     while asked() == before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    house.brake.set(true);
-    // Whatever had begun by then ends; the last command of the build cannot have been among it.
+    // It is stopped in that call, which ends; no command begins after it.
     tokio::time::sleep(WHILE).await;
     let held = open.build(spec).await.unwrap();
     assert_eq!(held.state, BuildState::Running, "{:?}", held.reason);
+    assert!(!checked.exists(), "a command began");
     house.brake.set(false);
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);

@@ -17,14 +17,14 @@ use crate::world::house::{House, OpenHouse, task, writes};
 
 /// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
 /// conversation holds that.
-fn replies(told: Option<&str>, delay: u64, calls: &[(&str, Value)]) -> String {
+fn replies(told: Option<&str>, calls: &[(&str, Value)]) -> String {
     let told = told.map_or_else(String::new, |text| format!("  contains: {}\n", json!(text)));
     let tools: Vec<Value> = calls
         .iter()
         .map(|(name, input)| json!({ "name": name, "input": input }))
         .collect();
     format!(
-        "- agent: build\n  task: T-1\n  turn: 1\n{told}  reply:\n    delay_ms: {delay}\n    tools: {}\n",
+        "- agent: build\n  task: T-1\n  turn: 1\n{told}  reply:\n    tools: {}\n",
         json!(tools)
     )
 }
@@ -101,8 +101,8 @@ async fn what_is_said_while_a_model_hands_its_work_in_is_heard_before_it_lands()
     let place = tempfile::tempdir().unwrap();
     let (begun, said) = (place.path().join("begun"), place.path().join("said"));
     let script = [
-        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
-        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+        replies(Some("use tabs"), &[write("tabs\n"), finish()]),
+        replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
@@ -120,8 +120,8 @@ async fn what_is_said_while_the_gate_runs_is_heard_before_it_lands() {
     let place = tempfile::tempdir().unwrap();
     let (begun, said) = (place.path().join("begun"), place.path().join("said"));
     let script = [
-        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
-        replies(None, 0, &[write("draft\n"), finish()]),
+        replies(Some("use tabs"), &[write("tabs\n"), finish()]),
+        replies(None, &[write("draft\n"), finish()]),
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
@@ -138,8 +138,8 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
     let place = tempfile::tempdir().unwrap();
     let (begun, said) = (place.path().join("begun"), place.path().join("said"));
     let script = [
-        replies(Some("use tabs"), 0, &[write("tabs\n"), finish()]),
-        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+        replies(Some("use tabs"), &[write("tabs\n"), finish()]),
+        replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
         writes("T-2", "b.txt", "good\n", None),
     ];
     let house = House::new(&script.concat());
@@ -182,10 +182,15 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again() {
     let place = tempfile::tempdir().unwrap();
-    let (begun, said) = (place.path().join("begun"), place.path().join("said"));
+    let sign = |name: &str| place.path().join(name);
+    let (begun, said, go) = (sign("begun"), sign("said"), sign("go"));
+    let answers = replies(Some("use tabs"), &[write("tabs\n"), finish()]);
     let script = [
-        replies(Some("use tabs"), 2_000, &[write("tabs\n"), finish()]),
-        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+        answers.replace(
+            "  reply:",
+            &format!("  reply:\n    until: {}", go.display()),
+        ),
+        replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
@@ -194,6 +199,7 @@ async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again()
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     open.crash().await;
+    std::fs::write(&go, "").unwrap();
     let open = house.open().await;
     heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
     assert_eq!(house.requests("T-1").len(), 3, "the first reply is known");
@@ -208,10 +214,9 @@ async fn a_program_that_ends_after_that_answer_does_not_land_what_came_before_it
     let script = [
         replies(
             Some("use tabs"),
-            0,
             &[meet(&half, &go), write("tabs\n"), finish()],
         ),
-        replies(None, 0, &[meet(&begun, &said), write("draft\n"), finish()]),
+        replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
     let house = House::new(&script.concat());
     let open = house.open().await;
@@ -234,8 +239,8 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
     let weak = "echo 'ok 1 - works'; echo '1..1'\n";
     let tabs = format!("# tabs\n{weak}");
     let script = [
-        replies(Some("use tabs"), 0, &[read(), write(&tabs), finish()]),
-        replies(None, 0, &[read(), write(weak), finish()]),
+        replies(Some("use tabs"), &[read(), write(&tabs), finish()]),
+        replies(None, &[read(), write(weak), finish()]),
     ];
     let strict = format!("grep -q good product.txt && {weak}");
     let files = [(file, strict.as_str()), ("product.txt", "bad\n")];

@@ -1,5 +1,6 @@
 //! What people are told on the way: half of a long plan is done, a task takes far longer than planned.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +12,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, request, task, writes, writes_slowly};
+use crate::world::house::{House, OpenHouse, request, task, writes, writes_after};
 use crate::world::listener::Hold;
 
 fn create(id: &str, needs: &[&str]) -> Value {
@@ -22,15 +23,15 @@ fn create(id: &str, needs: &[&str]) -> Value {
     })
 }
 
-/// Ten tasks, of which the last one takes long and comes after all others.
-fn ten() -> (String, Value) {
+/// Ten tasks, of which the last one comes after all others and waits until `go` is there.
+fn ten(go: &Path) -> (String, Value) {
     let ids: Vec<String> = (1..=9).map(|number| format!("T-{number}")).collect();
     let names: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut rules: Vec<String> = ids
         .iter()
         .map(|id| writes(id, &format!("{id}.txt"), "good\n", None))
         .collect();
-    rules.push(writes_slowly("T-10", "T-10.txt", "good\n", 4_000));
+    rules.push(writes_after("T-10", "T-10.txt", "good\n", go));
     let mut plan: Vec<Value> = ids.iter().map(|id| create(id, &[])).collect();
     plan.push(create("T-10", &names));
     (rules.concat(), json!(plan))
@@ -45,7 +46,9 @@ async fn last_one_works(open: &OpenHouse, spec: SpecId) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_of_a_long_plan_is_told_once_and_a_break_is_taken_on_request() {
-    let (rules, plan) = ten();
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let (rules, plan) = ten(&go);
     let house = House::new(&rules);
     let open = house.open().await;
     let spec = open.approve(plan).await;
@@ -55,6 +58,8 @@ async fn half_of_a_long_plan_is_told_once_and_a_break_is_taken_on_request() {
     assert!(told[0].text.contains("5 / 10"), "{}", told[0].text);
     assert_eq!(told[0].state, QuestionState::Pending);
     open.answer_question(told[0].id, "pause").await;
+    open.until(spec, |build, _| build.pause_requested).await;
+    std::fs::write(&go, "").unwrap();
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -65,7 +70,9 @@ async fn half_of_a_long_plan_is_told_once_and_a_break_is_taken_on_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_told_on_the_way_is_closed_by_every_end() {
-    let (rules, plan) = ten();
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let (rules, plan) = ten(&go);
     let house = House::new(&rules);
     let open = house.open().await;
     let spec = open.approve(plan).await;

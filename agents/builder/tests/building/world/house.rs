@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use crate::transport;
 use crate::world::listener::{Hold, Listener, Pace};
-pub(crate) use crate::world::script::{finishes, writes, writes_slowly};
+pub(crate) use crate::world::script::{finishes, writes, writes_after, writes_slowly};
 
 /// Returns the templates of questions, in the words of this run.
 pub(crate) fn templates() -> QuestionTemplates {
@@ -79,7 +79,7 @@ impl House {
             directory,
             script: script.to_owned(),
             options: BuildOptions {
-                lease: Duration::from_secs(6),
+                lease: Duration::from_mins(1),
                 ..BuildOptions::default()
             },
             clock: Clock::system(),

@@ -74,12 +74,20 @@ pub(crate) fn writes(task: &str, path: &str, content: &str, told: Option<&str>) 
 
 /// As [`writes`], and it takes so many milliseconds to do so.
 pub(crate) fn writes_slowly(task: &str, path: &str, content: &str, milliseconds: u64) -> String {
-    let quick = writes(task, path, content, None);
-    quick.replacen(
-        "turn: 1\n  reply:",
-        &format!("turn: 1\n  reply:\n    delay_ms: {milliseconds}"),
-        1,
-    )
+    let rules = writes(task, path, content, None);
+    holds_back(&rules, 1, &format!("delay_ms: {milliseconds}"))
+}
+
+/// As [`writes`], once somebody says something.
+pub(crate) fn writes_after(task: &str, path: &str, content: &str, awaits: &Path) -> String {
+    let rules = writes(task, path, content, None);
+    holds_back(&rules, 1, &format!("until: {}", awaits.display()))
+}
+
+/// Lets the model of these rules begin to answer at one turn only then.
+pub(crate) fn holds_back(rules: &str, turn: u32, then: &str) -> String {
+    let reply = format!("turn: {turn}\n  reply:");
+    rules.replacen(&reply, &format!("{reply}\n    {then}"), 1)
 }
 
 /// Makes the rule of a task whose agent only says that it is done.
