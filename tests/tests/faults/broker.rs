@@ -16,7 +16,7 @@ use ropewalk_tests::soak::count;
 use crate::picture::{TIMER, store};
 use crate::project::Project;
 use crate::running::{finish, start, stop, until_events, until_ready};
-use crate::trial::{approved, pause};
+use crate::trial::{approved, pause, until};
 
 const STREAM: &str = "ropewalk-habits";
 
@@ -97,17 +97,17 @@ async fn a_broker_that_comes_after_the_start_is_waited_for() -> anyhow::Result<(
     let project = over(&server)?;
     server.kill();
     let mut up = start(&project.runner, &["up"])?;
+    let address = format!("127.0.0.1:{}", server.port());
+    until(&project, "word of what it waits for", async || {
+        Ok(project.said().contains(&address).then_some(()))
+    })
+    .await?;
+    // It goes on to wait after that.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let ended = up.0.try_wait()?;
     ensure!(
         ended.is_none(),
         "`up` did not wait for its broker: {}",
-        project.said()
-    );
-    let address = format!("127.0.0.1:{}", server.port());
-    ensure!(
-        project.said().contains(&address),
-        "it does not say what it waits for: {}",
         project.said()
     );
     server.restart()?;

@@ -12,7 +12,7 @@ use crate::running::{RunningProgram, start, stop, until_events, until_ready};
 use crate::sleepy::SleepyGate;
 use crate::trial::{UNTIL_FAULT, approved, end_of, pause, scatter};
 
-/// How long the work of a killed process may rest once it is started again.
+/// How much longer than a first start the work of a killed process may rest once it is started again.
 const RESUMED: Duration = Duration::from_secs(5);
 
 /// Waits until more than `before` tasks were started; false when the build has ended instead.
@@ -111,8 +111,13 @@ async fn too_few_open_files_fail_in_words_and_harm_nothing() -> anyhow::Result<(
     let mut refusals = 0;
     for limit in [12, 20, 24, 28, 32] {
         let mut up = start(&project.runner.clone().with_open_files(limit), &["up"])?;
-        // It may end by itself or hang on to what it has; only the truth must not suffer.
-        if let Ok(status) = end_of(&mut up, Duration::from_secs(2)).await {
+        // It may end by itself, as it does with the fewest, or hang on to what it has; only the truth must not suffer.
+        let patience = if limit == 12 {
+            UNTIL_FAULT
+        } else {
+            Duration::from_secs(2)
+        };
+        if let Ok(status) = end_of(&mut up, patience).await {
             assert_eq!(status.code(), Some(1), "{limit}: {}", project.said());
             refusals += 1;
         }
@@ -159,9 +164,12 @@ async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
     let mut slowest = Duration::ZERO;
     while kills < wanted {
         let project = approved()?;
-        kill_at_work(&project).await?;
-        // This one goes on with what the one before left.
-        slowest = slowest.max(kill_at_work(&project).await?);
+        let first = kill_at_work(&project).await?;
+        // This one goes on with what the one before left; a busy machine is slow at either.
+        let again = kill_at_work(&project).await?;
+        let most = RESUMED + 3 * first;
+        ensure!(again <= most, "it took {again:?} to go on, after {first:?}");
+        slowest = slowest.max(again);
         kills += 2;
         // More kills than that and a build may rarely get anywhere between them.
         for _ in 0..wanted.saturating_sub(kills).min(8) {
@@ -172,7 +180,6 @@ async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
         project.finish_and_check().await?;
         builds += 1;
     }
-    ensure!(slowest <= RESUMED, "it took {slowest:?} to go on");
     println!(
         "{kills} kills in {builds} builds: 0 lost, 0 doubled, went on after {slowest:?} at most"
     );
