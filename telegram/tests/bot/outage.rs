@@ -22,12 +22,12 @@ const FASTER: u32 = 20;
 pub(crate) fn running() -> (Clock, JoinSet<()>) {
     let clock = Clock::manual(DateTime::UNIX_EPOCH + Duration::from_secs(1_795_294_145));
     let mut moves = JoinSet::new();
-    let moved = clock.clone();
+    let passes = clock.clone();
     moves.spawn(async move {
         let step = Duration::from_millis(5);
         loop {
             tokio::time::sleep(step).await;
-            moved.advance(step * FASTER);
+            passes.advance(step * FASTER);
         }
     });
     (clock, moves)
