@@ -33,8 +33,7 @@ pub(super) struct Step {
 /// A text that belongs to a step.
 pub(super) struct StepPart {
     pub(super) called: String,
-    /// Its lines, each with its class.
-    pub(super) lines: Vec<(&'static str, String)>,
+    pub(super) text: String,
 }
 
 /// How much of each text is shown.
@@ -49,21 +48,20 @@ pub(super) enum Extent {
 impl StepPart {
     fn new(called: impl Into<String>, text: &str, extent: Extent) -> Option<Self> {
         let text = cut(text.trim_end(), extent);
-        let lines = text.lines().map(|line| ("", line.to_owned()));
-        let lines: Vec<_> = lines.collect();
         let called = called.into();
-        (!lines.is_empty()).then_some(Self { called, lines })
+        (!text.is_empty()).then_some(Self { called, text })
     }
 
     fn difference(path: &str, text: &str, extent: Extent) -> Self {
-        let text = cut(text, extent);
-        let lines = text.lines();
         Self {
             called: format!("changed {path}"),
-            lines: lines
-                .map(|line| (shown::line(line), line.to_owned()))
-                .collect(),
+            text: cut(text, extent),
         }
+    }
+
+    /// Returns the lines of a difference, each with its class.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.text.lines().map(|line| (shown::line(line), line))
     }
 }
 
@@ -245,9 +243,10 @@ mod tests {
             ]
         );
         assert_eq!(told[0].words.as_deref(), Some("I write."));
+        let difference = told[1].differences[0].lines();
         assert_eq!(
-            told[1].differences[0].lines[1],
-            ("added", "+one".to_owned())
+            difference.collect::<Vec<_>>(),
+            [("place", "@@ -0,0 +1 @@"), ("added", "+one")]
         );
         let called = told[1].parts.iter().map(|part| part.called.as_str());
         assert_eq!(called.collect::<Vec<_>>(), ["arguments", "answer"]);
