@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ropewalk_schemas::repo_path::below;
+use ropewalk_schemas::repo_path::{below, joined};
 use ropewalk_schemas::{RepoPath, clip};
 
 /// What such a file is called; of two beside each other the first counts.
@@ -195,21 +195,9 @@ fn directory_of(file: &RepoPath) -> &str {
 /// Returns the path of the repository that `path` means in `directory`.
 fn resolved(directory: &str, path: &str) -> Option<RepoPath> {
     let path = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']);
-    if path.starts_with(['/', '~']) {
-        return None;
-    }
-    let mut parts: Vec<&str> = directory
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    RepoPath::parse(&parts.join("/")).ok()
+    let is_of_people = path.starts_with('~');
+    let path = joined(directory, path).filter(|_| !is_of_people)?;
+    RepoPath::parse(&path).ok()
 }
 
 #[cfg(test)]

@@ -119,6 +119,25 @@ pub fn below(directory: &str, name: &str) -> String {
     }
 }
 
+/// Returns the path that `relative` means in a directory; none for what lies outside of the repository.
+pub fn joined(directory: &str, relative: &str) -> Option<String> {
+    if relative.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 /// Composes the letters of `text`; thousands of paths are read for a page, and most hold nothing to compose.
 fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
@@ -185,6 +204,23 @@ mod tests {
             "a\\b",
         ] {
             assert!(RepoPath::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_is_joined_and_never_leads_out() {
+        for (directory, relative, expected) in [
+            ("", "a/./b", Some("a/b")),
+            ("docs", "../a.md", Some("a.md")),
+            ("docs/deep", "names.md", Some("docs/deep/names.md")),
+            ("docs", "../../a.md", None),
+            ("docs", "/etc/passwd", None),
+        ] {
+            assert_eq!(
+                joined(directory, relative).as_deref(),
+                expected,
+                "{relative}"
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Reads the words of one command: which file it runs, which entries of one, and where it looks for modules.
 
+use ropewalk_schemas::repo_path;
+
 use crate::line::{SimpleCommand, name_of};
 
 /// Programs that run the file that they are given.
@@ -182,23 +184,8 @@ pub(super) fn path_in(directory: &str, word: &str) -> Option<String> {
     joined(directory, file)
 }
 
-/// Joins a directory and a relative path; none for what lies outside of the tree.
+/// Joins a directory and a relative path; none for what lies outside of the tree, or what a shell makes of it is not known.
 pub(super) fn joined(directory: &str, path: &str) -> Option<String> {
-    if path.starts_with('/') || path.contains(['$', '`', '*', '\n']) {
-        return None;
-    }
-    let mut parts: Vec<&str> = directory
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+    let is_plain = !path.contains(['$', '`', '*', '\n']);
+    repo_path::joined(directory, path).filter(|_| is_plain)
 }
