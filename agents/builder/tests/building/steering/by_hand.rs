@@ -8,12 +8,14 @@ use serde_json::json;
 use super::second_task::{failed, house, retry};
 use crate::world::house::{House, OpenHouse, git, task, writes};
 
-/// Builds until the second task has failed, and a person says that they fix it.
+/// Builds until the second task has failed, and a person says that they fix it, on a branch that has what landed.
 async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
     let spec = failed(open).await;
     open.answer("T-2", "I'll fix this manually").await;
     let (build, _) = open
-        .until(spec, |build, _| build.state == BuildState::Failed)
+        .until(spec, |build, _| {
+            build.state == BuildState::Failed && build.published == build.head
+        })
         .await;
     (spec, build)
 }
