@@ -56,6 +56,7 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
     let PageKeys {
         build,
         planned,
+        ended,
         attempt,
         spec,
         question,
@@ -85,7 +86,7 @@ fn paths(keys: PageKeys) -> Vec<(String, String)> {
             "what it changed, 2,000 lines, without git",
         ),
         page(
-            &format!("/builds/{planned}/landing"),
+            &format!("/builds/{ended}/landing"),
             "what landing comes to, without git",
         ),
         page(&format!("/builds/{build}/tasks/T-007"), "a task"),

@@ -28,6 +28,8 @@ use crate::words::{Words, task_id};
 const IDEAS: usize = 1_000;
 /// How many builds there are.
 const BUILDS: usize = 20;
+/// Which of them has ended and could be landed.
+const ENDED: usize = 1;
 /// How many tasks each build has.
 pub(super) const TASKS: usize = 500;
 /// How many tasks a specification has, as many as one of the largest.
@@ -56,7 +58,9 @@ pub(super) struct PageKeys {
     pub(super) build: BuildId,
     /// A build of as many tasks as are planned for one idea at most.
     pub(super) planned: BuildId,
-    /// An attempt at its task `T-007`.
+    /// A build that could be landed.
+    pub(super) ended: BuildId,
+    /// An attempt at task `T-007` of the planned one.
     pub(super) attempt: AttemptId,
     /// The specification of it.
     pub(super) spec: SpecId,
@@ -90,6 +94,7 @@ pub(super) async fn fill(store: &Store, state: &Path, words: &Words) -> Result<P
     Ok(PageKeys {
         build: *builds.first().context("no build")?,
         planned,
+        ended: *builds.get(ENDED).context("no build has ended")?,
         attempt,
         spec,
         question: questions.first().context("no question")?.id,
@@ -190,7 +195,7 @@ async fn build(
 ) -> Result<BuildId> {
     let build: Build = row(json!({
         "id": words.ids.next(), "spec": spec, "revision": 1, "hash": ContentHash::of(b"new"),
-        "idea": slug(number), "user": "ada", "state": "running", "pause_requested": false,
+        "idea": slug(number), "user": "ada", "state": if number == ENDED { "succeeded" } else { "running" }, "pause_requested": false,
         "branch": format!("build/{}", slug(number)), "target": "main", "priority": 5, "working_ms": 0,
         "correlation_id": words.ids.next(), "created_at": words.clock.now(),
     }))?;
