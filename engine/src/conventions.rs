@@ -12,6 +12,8 @@ use ropewalk_schemas::{RepoPath, clip};
 pub const NAMES: [&str; 2] = ["CLAUDE.md", "AGENTS.md"];
 /// How many letters of all of them together a model is told.
 pub const TOLD_LETTERS: usize = 16_000;
+/// No file that is larger is words for whoever works here.
+pub const MOST_BYTES: usize = 256 * 1024;
 /// So many directories are looked into.
 const DIRECTORIES: usize = 32;
 /// So many files are read because another one names them.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::{CommitId, RepoPath};
 
-use crate::clone::read::{CAT_FILES, read_blobs};
+use crate::clone::read::{CAT_FILES, CHECK_FILES, read_small_blobs};
 use crate::git::Call;
 use crate::{Git, GitError};
 
@@ -73,14 +73,15 @@ impl UserRepository {
         Ok(wanted.map(str::to_owned).collect())
     }
 
-    /// Reads files of its last commit, in the order of `paths`; none where there is no file of that name.
-    pub async fn read_files(
+    /// Reads files of its last commit, in the order of `paths`; what is larger than `most_bytes` is none, as what is not there.
+    pub async fn read_small_files(
         &self,
         git: &Git,
         paths: &[RepoPath],
+        most_bytes: usize,
     ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        let names = paths.iter().map(|path| format!("HEAD:{path}\n"));
-        read_blobs(git, self.call(CAT_FILES), names.collect()).await
+        let calls = (self.call(CHECK_FILES), self.call(CAT_FILES));
+        read_small_blobs(git, calls, ("HEAD", paths), most_bytes).await
     }
 
     fn call<'a, const N: usize>(&'a self, arguments: [&'a str; N]) -> Call<'a> {

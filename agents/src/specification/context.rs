@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ropewalk_config::stack::StackProfile;
 use ropewalk_coordination::ownership;
 use ropewalk_engine::AgentMode;
-use ropewalk_engine::conventions::Conventions;
+use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -238,8 +238,9 @@ async fn conventions(
             let told = written.told();
             return Ok(told.map(|told| (told.path.to_string(), sources::conventions(&told.text))));
         }
-        let paths: Vec<&str> = wanted.iter().map(RepoPath::as_str).collect();
-        let read = clone.read_files(&look.commit, &paths).await;
+        let read = clone
+            .read_small_files(&look.commit, &wanted, MOST_BYTES)
+            .await;
         written.take(read.map_err(|error| failure::of_repository(&error))?);
     }
 }

@@ -453,7 +453,8 @@ pub(crate) async fn clipped_conventions(
         let mut written = Conventions::of(std::iter::once(&path));
         while !written.wanted().is_empty() {
             let wanted = written.wanted();
-            written.take(repository.read_files(git, &wanted).await?);
+            let read = repository.read_small_files(git, &wanted, conventions::MOST_BYTES);
+            written.take(read.await?);
         }
         let Some(told) = written.told() else { continue };
         let letters = told.too_many_letters().unwrap_or(0);

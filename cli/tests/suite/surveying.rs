@@ -91,6 +91,12 @@ fn conventions_that_no_model_reads_to_the_end_are_named_with_their_letters() {
     world.git(&["commit", "--quiet", "--message=conventions"]);
     init(&world, &["init", "--untried"]);
     assert_eq!(check(&world, "conventions"), None);
+    // What is no text for a model is named in vain, and stands in nobody's way.
+    world.write_untrusted("AGENTS.md", "See @docs/style.md and @data.csv\n");
+    world.write_untrusted("data.csv", &"1,2,3\n".repeat(50_000));
+    world.git(&["add", "--all"]);
+    world.git(&["commit", "--quiet", "--message=data"]);
+    assert_eq!(check(&world, "conventions"), None);
     world.write_untrusted("web/CLAUDE.md", &"Be short.\n".repeat(700));
     world.git(&["add", "--all"]);
     world.git(&["commit", "--quiet", "--message=web"]);

@@ -1,7 +1,7 @@
 //! Reads commits, trees, files and differences out of the clone.
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::CommitId;
+use ropewalk_schemas::{CommitId, RepoPath};
 
 use crate::commit::{ChangeKind, ChangedFile, LoggedCommit};
 use crate::git::Call;
@@ -216,6 +216,17 @@ impl LocalClone {
         self.read_places(&places).await
     }
 
+    /// Reads files of `commit`, in the order of `paths`; what is larger than `most_bytes` is none, as what is not there.
+    pub async fn read_small_files(
+        &self,
+        commit: &CommitId,
+        paths: &[RepoPath],
+        most_bytes: usize,
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        let calls = (self.call(CHECK_FILES), self.call(CAT_FILES));
+        read_small_blobs(self.git(), calls, (commit.as_str(), paths), most_bytes).await
+    }
+
     /// Reads files of several commits in one call, in the order of `places`.
     pub async fn read_places(
         &self,
@@ -316,6 +327,43 @@ impl LocalClone {
 
 /// What [`read_blobs`] calls.
 pub(crate) const CAT_FILES: [&str; 2] = ["cat-file", "--batch=%(objecttype) %(objectsize)"];
+
+/// What [`read_small_blobs`] calls before.
+pub(crate) const CHECK_FILES: [&str; 2] = ["cat-file", "--batch-check=%(objecttype) %(objectsize)"];
+
+/// Reads files of a commit by two calls, in the order of `paths`; what is larger than `most_bytes` is none.
+pub(crate) async fn read_small_blobs(
+    git: &Git,
+    (check, read): (Call<'_>, Call<'_>),
+    (commit, paths): (&str, &[RepoPath]),
+    most_bytes: usize,
+) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| format!("{commit}:{path}\n"))
+        .collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sizes = git.run(check.stdin(names.concat())).await?;
+    let sizes = String::from_utf8_lossy(&sizes.stdout).into_owned();
+    let is_small = |line: &str| {
+        let size = line
+            .strip_prefix("blob ")
+            .and_then(|size| size.parse().ok());
+        size.is_some_and(|size: usize| size <= most_bytes)
+    };
+    let small: Vec<bool> = sizes.lines().map(is_small).collect();
+    if small.len() != names.len() {
+        return Err(GitError::unreadable("cat-file", sizes.as_bytes()));
+    }
+    let wanted = names.iter().zip(&small).filter(|(_, small)| **small);
+    let wanted: String = wanted.map(|(name, _)| name.as_str()).collect();
+    let mut found = read_blobs(git, read, wanted).await?.into_iter();
+    let placed = small.into_iter();
+    let placed = placed.map(|small| if small { found.next().flatten() } else { None });
+    Ok(placed.collect())
+}
 
 /// Reads by `call` the blobs that `names` names, one a line; what is missing or no blob is `None`.
 pub(crate) async fn read_blobs(

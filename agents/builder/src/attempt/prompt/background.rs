@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_engine::conventions::Conventions;
+use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_engine::outline::{Language, outline, render_within};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
@@ -191,8 +191,8 @@ async fn read_on(
         if wanted.is_empty() {
             return Ok(());
         }
-        let paths: Vec<&str> = wanted.iter().map(RepoPath::as_str).collect();
-        written.take(work.shared.clone.read_files(base, &paths).await?);
+        let clone = &work.shared.clone;
+        written.take(clone.read_small_files(base, &wanted, MOST_BYTES).await?);
     }
 }
 
