@@ -11,14 +11,14 @@ use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{Gate, GateCheck, SpentTime};
-use crate::control::{self, TestFiles};
+use crate::control::{self, AllowedFiles, TestFiles};
 use crate::difference::DifferenceReport;
 use crate::difference::protected::{self, ProtectedChange};
 use crate::error::GateError;
 use crate::judge::Ruling;
 use crate::packages::Install;
 use crate::parent::{Parent, PassedRuns, renamed};
-use crate::runner::{Check, Findings, GateRunner};
+use crate::runner::{Check, Findings, GateRunner, ParentRun};
 use crate::site::Site;
 use crate::{difference, install, proof, weakened};
 
@@ -126,7 +126,7 @@ async fn weigh(
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
     if findings.is_clean() && may_weaken(changed) {
-        let allowed = &looked.tests.allowed;
+        let allowed = (installs, &looked.allowed);
         if !compare(job, &ran.checks, allowed, findings).await? {
             return Ok(false);
         }
@@ -291,7 +291,7 @@ fn may_weaken(changed: &[ChangedFile]) -> bool {
 async fn compare(
     job: &mut Job<'_>,
     runs: &[CheckRun],
-    allowed: &[String],
+    (installs, allowed): (&[Install], &AllowedFiles),
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
     for (check, run) in job.checks.clone().iter().zip(runs) {
@@ -309,11 +309,42 @@ async fn compare(
             .and_then(|before| before.run.tests)
             .unwrap_or_default();
         let now = run.tests.clone().unwrap_or_default();
-        for line in weakened::find(&before, &now, allowed) {
+        let mut missed = weakened::find(&before, &now, &[]);
+        if !missed.is_empty() && !allowed.changes.is_empty() {
+            let Some(wanted) = run_as_allowed(job, check, installs, allowed).await? else {
+                return Ok(false);
+            };
+            let held = wanted.run.tests;
+            missed = match held.filter(|_| wanted.ruling == Ruling::Holds) {
+                Some(wanted) => weakened::find(&wanted, &now, &[]),
+                // What was allowed may not hold, or even build, without the work; a run that failed may have ended early.
+                None if weakened::are_named(&before, &now) => {
+                    weakened::find(&before, &now, &allowed.before)
+                }
+                // Whose tests a number counts is not known.
+                None => Vec::new(),
+            };
+        }
+        for line in missed {
             findings.add(FailureClass::WeakenedTest, line);
         }
     }
     Ok(true)
+}
+
+/// Runs a check on the parent with nothing but the changes that a person allowed: what does not run there is gone by that yes;
+/// nothing when it was ended from outside.
+async fn run_as_allowed(
+    job: &Job<'_>,
+    check: &Check<'_>,
+    installs: &[Install],
+    allowed: &AllowedFiles,
+) -> Result<Option<ParentRun>, GateError> {
+    let commits = (job.candidate.commit, job.candidate.parent);
+    let wanted = control::with_what_was_allowed(&job.runner.clone, commits, allowed).await?;
+    let place = (&wanted, job.history);
+    let mut wanted = Parent::new(job.runner, place, installs.to_vec(), &[]).await?;
+    wanted.run(check, job.cancel).await
 }
 
 /// Runs the commands that count tests on the candidate with the tests as they were, where it changed some; returns what a

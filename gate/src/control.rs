@@ -29,10 +29,16 @@ const LOOKED_AT: usize = 1_000;
 pub(crate) struct TestFiles {
     /// Those that were there when the build began and that nobody allowed to change so.
     pub(crate) changed: Vec<FileChange>,
-    /// What a person allowed to change, as it was.
-    pub(crate) allowed: Vec<String>,
     /// Those that came to them.
     pub(crate) added: Vec<String>,
+}
+
+/// What a person allowed to change: files of tests, and whatever decides which tests run.
+#[derive(Default)]
+pub(crate) struct AllowedFiles {
+    pub(crate) changes: Vec<FileChange>,
+    /// The files as they were, for the names of tests in them.
+    pub(crate) before: Vec<String>,
 }
 
 /// Picks the commands of a gate that counted tests, or that may have run some unseen; what a task's own check looks at is
@@ -52,16 +58,34 @@ pub(crate) async fn with_tests_as_they_were(
     (commit, parent): (&CommitId, &CommitId),
     tests: &TestFiles,
 ) -> Result<CommitId, GateError> {
-    let paths = tests.changed.iter().map(|test| &test.path);
-    let restored = paths.filter_map(|path| {
-        let (path, from) = (RepoPath::parse(path).ok()?, parent.clone());
-        Some(clone::FileChange::Restore { path, from })
-    });
-    let added = tests.added.iter();
-    let added = added.filter_map(|path| RepoPath::parse(path).ok());
-    let added = added.map(clone::FileChange::Remove);
+    let restored = tests.changed.iter();
+    let restored = restored.filter_map(|test| as_in(parent, &test.path));
+    let added = tests.added.iter().filter_map(|path| removed(path));
     let changes: Vec<_> = restored.chain(added).collect();
     altered(clone, commit, &changes).await
+}
+
+/// Makes `parent` with nothing of `commit` but what a person allowed.
+pub(crate) async fn with_what_was_allowed(
+    clone: &LocalClone,
+    (commit, parent): (&CommitId, &CommitId),
+    allowed: &AllowedFiles,
+) -> Result<CommitId, GateError> {
+    let changes = allowed.changes.iter().filter_map(|file| match file.after {
+        Some(_) => as_in(commit, &file.path),
+        None => removed(&file.path),
+    });
+    let changes: Vec<_> = changes.collect();
+    altered(clone, parent, &changes).await
+}
+
+fn as_in(from: &CommitId, path: &str) -> Option<clone::FileChange> {
+    let (path, from) = (RepoPath::parse(path).ok()?, from.clone());
+    Some(clone::FileChange::Restore { path, from })
+}
+
+fn removed(path: &str) -> Option<clone::FileChange> {
+    RepoPath::parse(path).ok().map(clone::FileChange::Remove)
 }
 
 /// Runs what held on a candidate where its tests are as they were; returns what a person has to accept where something does

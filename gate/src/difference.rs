@@ -14,7 +14,7 @@ use ropewalk_workspace::clone::{FileEntry, FileKind};
 
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
-use crate::control::TestFiles;
+use crate::control::{AllowedFiles, TestFiles};
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
@@ -29,6 +29,8 @@ pub(crate) struct DifferenceReport {
     pub(crate) changed: Vec<String>,
     /// What became of the files of tests.
     pub(crate) tests: TestFiles,
+    /// What changed as a person allowed it.
+    pub(crate) allowed: AllowedFiles,
 }
 
 /// A changed file with its contents.
@@ -95,20 +97,28 @@ pub(crate) async fn inspect(
         protected,
         changed: changed.collect(),
         tests: tests_in(candidate, &files),
+        allowed: allowed_in(candidate, &files),
     })
+}
+
+fn allowed_in(candidate: &Candidate<'_>, files: &[File]) -> AllowedFiles {
+    let mut allowed = AllowedFiles::default();
+    for file in files {
+        let change = file.change();
+        if has_consent(candidate, &change) {
+            let before = file.before.as_deref().unwrap_or_default();
+            allowed
+                .before
+                .push(String::from_utf8_lossy(before).into_owned());
+            allowed.changes.push(change);
+        }
+    }
+    allowed
 }
 
 /// Sorts the files of tests into those that were there, less what a person allowed, and those that are new.
 fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
-    let is_allowed = |file: &&File| file.before.is_some() && has_consent(candidate, &file.change());
-    let allowed = files.iter().filter(is_allowed);
-    let as_it_was = |file: &File| {
-        String::from_utf8_lossy(file.before.as_deref().unwrap_or_default()).into_owned()
-    };
-    let mut tests = TestFiles {
-        allowed: allowed.map(as_it_was).collect(),
-        ..TestFiles::default()
-    };
+    let mut tests = TestFiles::default();
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
         if file.before.is_none() {
             tests.added.push(file.path.clone());

@@ -1,16 +1,26 @@
 //! Judges what becomes of tests that stand beside what they test, in a product file of Rust: such a test may move, gain and
 //! be written anew, but not go, be left out, or lose all its assertions.
 //!
-//! Lines are read as rustfmt lays them out; of what is laid out otherwise less is seen, and nothing is asked.
+//! What does not parse is passed over, so that the rest is still seen; inside of macros (`proptest! { … }`) functions are
+//! found by their words.
 
 use std::collections::BTreeSet;
 
+use tree_sitter::{Node, Parser};
+
 use super::Change;
+
+/// No longer file is parsed.
+const LONGEST_BYTES: usize = 2 * 1024 * 1024;
 
 /// The last names of attributes that make a function a test.
 const TEST_ATTRIBUTES: &[&str] = &["test", "rstest", "test_case", "wasm_bindgen_test"];
 /// The beginnings of attributes that leave a test out, or turn what it says round.
 const LEAVES_OUT: &[&str] = &["cfg", "ignore", "should_panic"];
+/// What a module of tests depends on.
+const OF_TESTS: &str = "cfg(test)";
+/// Parts of the names of what fails a test.
+const ASSERTING: &[&str] = &["assert", "panic", "unwrap", "expect", "check"];
 
 /// A test of Rust, or a module of tests that lies in a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,135 +79,173 @@ fn left_over(before: &[InlineTest], after: &[InlineTest]) -> Vec<InlineTest> {
     lost.cloned().collect()
 }
 
-/// Where a line stands.
-#[derive(Default)]
-struct Around {
-    /// Attributes that the next item has.
-    attributes: Vec<String>,
-    /// The modules around, with how far they are set in and what they depend on.
-    modules: Vec<(usize, Vec<String>)>,
-    /// How far the test is set in whose body this is.
-    body: Option<usize>,
-    /// What the whole file depends on.
-    file: Vec<String>,
-    in_comment: bool,
-    in_attribute: bool,
-}
-
 fn read(content: &str) -> Vec<InlineTest> {
-    let mut around = Around::default();
-    let mut tests: Vec<InlineTest> = Vec::new();
-    for line in content.lines() {
-        let plain = line.trim();
-        if around.in_comment || plain.starts_with("/*") {
-            around.in_comment = !plain.contains("*/");
-            continue;
-        }
-        if plain.is_empty() || plain.starts_with("//") {
-            continue;
-        }
-        let indent = line.len() - line.trim_start().len();
-        if let Some(body) = around.body {
-            let is_over = indent == body && plain.starts_with(['}', '#']);
-            if is_over {
-                around.body = None;
-            } else if let Some(test) = tests.last_mut() {
-                test.has_assertions |= asserts(plain);
-            }
-            if !is_over || plain.starts_with('}') {
-                continue;
-            }
-        }
-        if plain.starts_with('}') {
-            around.modules.retain(|(at, _)| *at < indent);
-        }
-        tests.extend(around.item(plain, indent));
+    let mut parser = Parser::new();
+    let grammar = tree_sitter_rust::LANGUAGE.into();
+    if content.len() > LONGEST_BYTES || parser.set_language(&grammar).is_err() {
+        return Vec::new();
     }
-    tests
+    let Some(tree) = parser.parse(content, None) else {
+        return Vec::new();
+    };
+    let mut reader = Reader {
+        content,
+        open: vec![(tree.root_node(), BTreeSet::new())],
+        tests: Vec::new(),
+    };
+    // How deep a file nests is up to whoever wrote it, so that nothing here calls itself.
+    while let Some((items, around)) = reader.open.pop() {
+        if items.kind() == "token_tree" {
+            reader.words(items, &around);
+        } else {
+            reader.items(items, around);
+        }
+    }
+    reader.tests
 }
 
-impl Around {
-    /// Reads a line outside of a test; returns the test that begins there.
-    fn item(&mut self, line: &str, indent: usize) -> Option<InlineTest> {
-        let mut rest = line;
-        if let Some(attribute) = rest.strip_prefix("#![") {
-            let inner = closed(attribute).map_or(attribute, |(inner, _)| inner);
-            self.file.extend(condition(inner));
-            return None;
+/// Reads the tests of a file.
+struct Reader<'a> {
+    content: &'a str,
+    /// What is still to be read, with what the modules around it depend on.
+    open: Vec<(Node<'a>, BTreeSet<String>)>,
+    tests: Vec<InlineTest>,
+}
+
+impl<'a> Reader<'a> {
+    fn text(&self, node: Node<'_>) -> &'a str {
+        self.content.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Reads the items of a file or module.
+    fn items(&mut self, list: Node<'a>, mut around: BTreeSet<String>) {
+        let mut attributes: Vec<&str> = Vec::new();
+        for item in list.named_children(&mut list.walk()) {
+            match item.kind() {
+                "inner_attribute_item" => around.extend(condition(bracketed(self.text(item)))),
+                "attribute_item" => attributes.push(bracketed(self.text(item))),
+                "mod_item" => self.module(item, &attributes, &around),
+                "function_item" => {
+                    let name = item.child_by_field_name("name");
+                    let name = name.map_or("", |name| self.text(name));
+                    let body = item.child_by_field_name("body");
+                    self.function(name, body, &attributes, &around);
+                }
+                "macro_invocation" | "expression_statement" => {
+                    self.open
+                        .extend(tokens_of(item).map(|tokens| (tokens, around.clone())));
+                }
+                _ => {}
+            }
+            if !item.kind().ends_with("_comment") && item.kind() != "attribute_item" {
+                attributes.clear();
+            }
         }
-        if self.in_attribute {
-            self.in_attribute = !rest.ends_with(']');
-            return None;
-        }
-        while let Some(attribute) = rest.strip_prefix("#[") {
-            self.in_attribute = closed(attribute).is_none();
-            let (attribute, behind) = closed(attribute).unwrap_or((attribute, ""));
-            self.attributes.push(attribute.to_owned());
-            rest = behind.trim_start();
-        }
-        let name = |behind: &str| {
-            let of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-            let end = behind.find(|letter| !of_name(letter));
-            behind[..end.unwrap_or(behind.len())].to_owned()
-        };
-        let words = || rest.split_whitespace();
-        if rest.is_empty() || self.attributes.is_empty() && !rest.contains("mod ") {
-            return None;
-        }
-        let attributes = std::mem::take(&mut self.attributes);
-        let of_test = attributes.iter().any(|attribute| makes_test(attribute));
-        let conditions = attributes
+    }
+
+    fn module(&mut self, module: Node<'a>, attributes: &[&str], around: &BTreeSet<String>) {
+        let own = attributes
             .iter()
             .filter_map(|attribute| condition(attribute));
-        if words().any(|word| word == "mod") {
-            let module = name(words().skip_while(|word| *word != "mod").nth(1)?);
-            let conditions: Vec<String> = conditions.collect();
-            if rest.ends_with('{') {
-                self.modules.push((indent, conditions));
-            } else if conditions.iter().any(|condition| condition == "cfg(test)") {
-                return Some(InlineTest {
-                    name: format!("mod {module}"),
-                    conditions: self.conditions(conditions),
-                    has_assertions: false,
-                });
-            }
-            return None;
+        let own: BTreeSet<String> = own.collect();
+        let all = around.union(&own).cloned().collect();
+        if let Some(body) = module.child_by_field_name("body") {
+            self.open.push((body, all));
+        } else if own.contains(OF_TESTS) {
+            let name = module.child_by_field_name("name");
+            self.tests.push(InlineTest {
+                name: format!("mod {}", name.map_or("", |name| self.text(name))),
+                conditions: without_tests(all),
+                has_assertions: false,
+            });
         }
-        let (_, behind) = rest.split_once("fn ").filter(|_| of_test)?;
-        let is_whole = rest.contains('{') && rest.matches('{').count() == rest.matches('}').count();
-        if !is_whole {
-            self.body = Some(indent);
-        }
-        Some(InlineTest {
-            name: name(behind),
-            conditions: self.conditions(conditions.collect()),
-            has_assertions: asserts(rest),
-        })
     }
 
-    /// Adds what the modules around depend on.
-    fn conditions(&self, own: Vec<String>) -> BTreeSet<String> {
-        let outer = self.modules.iter().flat_map(|(_, conditions)| conditions);
-        let outer = outer.chain(&self.file).cloned();
-        let mut all: BTreeSet<String> = outer.chain(own).collect();
-        // Tests are built for nothing else.
-        all.remove("cfg(test)");
-        all
+    fn function(
+        &mut self,
+        name: &str,
+        body: Option<Node<'_>>,
+        attributes: &[&str],
+        around: &BTreeSet<String>,
+    ) {
+        if !attributes.iter().any(|attribute| makes_test(attribute)) {
+            return;
+        }
+        let own = attributes
+            .iter()
+            .filter_map(|attribute| condition(attribute));
+        self.tests.push(InlineTest {
+            name: name.to_owned(),
+            conditions: without_tests(around.iter().cloned().chain(own).collect()),
+            has_assertions: body.is_some_and(|body| self.asserts(body)),
+        });
+    }
+
+    /// Finds functions in what a macro is given: `#`, `[…]`, …, `fn`, name, `(…)`, `{…}`.
+    fn words(&mut self, tokens: Node<'a>, around: &BTreeSet<String>) {
+        let (mut attributes, mut name): (Vec<&str>, Option<&str>) = (Vec::new(), None);
+        let mut before = "";
+        for token in tokens.children(&mut tokens.walk()) {
+            let text = self.text(token);
+            let is_tree = token.kind() == "token_tree";
+            if is_tree && before == "#" {
+                attributes.push(bracketed(text));
+            } else if before == "fn" {
+                name = Some(text);
+            } else if is_tree && text.starts_with('{') {
+                match name.take() {
+                    Some(name) => self.function(name, Some(token), &attributes, around),
+                    None => self.open.push((token, around.clone())),
+                }
+                attributes.clear();
+            }
+            before = text;
+        }
+    }
+
+    /// Says whether a body has anything that fails where it does not find what it looks for.
+    fn asserts(&self, body: Node<'_>) -> bool {
+        let mut open = vec![body];
+        while let Some(node) = open.pop() {
+            let is_name = matches!(node.kind(), "identifier" | "field_identifier");
+            let text = || self.text(node);
+            if node.kind() == "try_expression"
+                || is_name && ASSERTING.iter().any(|word| text().contains(word))
+            {
+                return true;
+            }
+            open.extend(node.named_children(&mut node.walk()));
+        }
+        false
     }
 }
 
-/// Parts what stands in brackets that are open from what follows; none where they are not closed.
-fn closed(text: &str) -> Option<(&str, &str)> {
-    let mut depth = 0_usize;
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '[' => depth += 1,
-            ']' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
-            ']' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
+/// Returns what a macro is given.
+fn tokens_of(item: Node<'_>) -> Option<Node<'_>> {
+    let is = |kind: &'static str| move |node: &Node<'_>| node.kind() == kind;
+    let called = match item.kind() {
+        "macro_invocation" => Some(item),
+        _ => item
+            .named_children(&mut item.walk())
+            .find(is("macro_invocation")),
+    }?;
+    called
+        .named_children(&mut called.walk())
+        .find(is("token_tree"))
+}
+
+/// Takes an attribute out of its brackets.
+fn bracketed(text: &str) -> &str {
+    let open = text.trim_start_matches(['#', '!', ' ', '\n']);
+    open.strip_prefix('[')
+        .map_or(open, |inner| inner.strip_suffix(']').unwrap_or(inner))
+        .trim()
+}
+
+/// Tests are built for nothing else.
+fn without_tests(mut conditions: BTreeSet<String>) -> BTreeSet<String> {
+    conditions.remove(OF_TESTS);
+    conditions
 }
 
 fn makes_test(attribute: &str) -> bool {
@@ -227,12 +275,6 @@ fn condition(attribute: &str) -> Option<String> {
 
 fn spaceless(text: &str) -> String {
     text.split_whitespace().collect()
-}
-
-fn asserts(line: &str) -> bool {
-    ["assert", "panic!(", ".unwrap", ".expect", "check"]
-        .iter()
-        .any(|sign| line.contains(sign))
 }
 
 #[cfg(test)]
@@ -311,11 +353,62 @@ mod tests {
             ),
             (made("//! Adds.\n", "//! Adds.\n#![cfg(any())]\n"), true),
             (made("        assert_eq!(add(1, 2), 3);\n", ""), true),
+            (
+                made(
+                    "        assert_eq!(add(1, 2), 3);\n",
+                    "        // assert_eq!\n",
+                ),
+                true,
+            ),
+            (
+                made(
+                    "    #[test]\n    fn adds() {\n        assert",
+                    "#[test] fn\nadds() { assert",
+                ),
+                false,
+            ),
+            (
+                made(
+                    "    #[test]\n    fn adds",
+                    "    const TEXT: &str = r\"\n    #[test]\n    fn adds() { assert!(true) }\";\n    fn adds",
+                ),
+                true,
+            ),
+            (
+                made(
+                    "    a + b",
+                    &format!("{}a{}", "(".repeat(50_000), ")".repeat(50_000)),
+                ),
+                false,
+            ),
             (FILE[..FILE.find("#[cfg(test)]").unwrap()].to_owned(), true),
         ];
         for (after, expected) in rows {
             let found = asked(&after, None);
             assert_eq!(found.is_some(), expected, "{after}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_test_in_a_macro_is_one() {
+        let file = "proptest! {\n    /// Adds.\n    #[test]\n    fn adds(a in 0..9_u8) {\n        prop_assert_eq!(add(a, 0), a);\n    }\n}\n";
+        let asked = |after: &str| {
+            let change = Change {
+                path: "src/a.rs",
+                at_base: true,
+                before: Some(file),
+                after: Some(after),
+            };
+            why(&change, &[])
+        };
+        assert_eq!(asked(&file.replace("0..9_u8", "0..200_u8")), None);
+        for (from, to) in [
+            ("#[test]", ""),
+            ("fn adds", "fn sums"),
+            ("#[test]", "#[test]\n    #[ignore]"),
+            ("prop_assert_eq!(add(a, 0), a);", ""),
+        ] {
+            assert!(asked(&file.replace(from, to)).is_some(), "{from}");
         }
     }
 

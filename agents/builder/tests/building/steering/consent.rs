@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use ropewalk_orchestrator::questions::{self, AnswerError};
+use ropewalk_schemas::attempt::{Evidence, FailureClass};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::payload::{QuestionAnswered, TaskRetry};
@@ -13,6 +14,7 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::script::{Step, steps};
 
 /// A test that holds only when the product says `good`.
 const TEST: &str = "grep -q good product.txt && echo 'ok 1 - works'; echo '1..1'\n";
@@ -362,5 +364,74 @@ async fn a_test_that_a_person_allowed_to_go_is_missed_by_no_count() {
     assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
     let branch = open.git(&["show", "build/habits:test_all.py"]);
     assert_eq!(branch, kept.trim_end());
+    open.close().await;
+}
+
+/// A Makefile that runs these modules of tests.
+fn makefile(modules: &str) -> String {
+    format!("test:\n\tpython3 -m unittest -v {modules}\n")
+}
+
+/// A house whose one test of `test_b` is slow, and one of `test_a` is left out where the product says so; its agent leaves
+/// `test_b` out of the Makefile.
+fn house_with_makefile(product: &str) -> House {
+    let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"make test\"\n";
+    let a = "import unittest\nimport product\n\n\nclass A(unittest.TestCase):\n    def test_one(self):\n        pass\n\n    \
+             @unittest.skipIf(product.LITTLE, 'little')\n    def test_two(self):\n        pass\n";
+    let b = "import unittest\n\n\nclass B(unittest.TestCase):\n    def test_slow(self):\n        pass\n";
+    let writes = format!(
+        "printf '{}' > Makefile; echo '{product}' > product.py",
+        makefile("test_a").escape_default()
+    );
+    House::new(&steps("T-1", &[Step::Shell(writes)])).with_files(&[
+        ("ropewalk.toml", gate),
+        ("Makefile", &makefile("test_a test_b")),
+        ("product.py", "LITTLE = False\n"),
+        ("test_a.py", a),
+        ("test_b.py", b),
+    ])
+}
+
+fn plan_with_makefile() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "product.py", "more_files": ["Makefile"],
+        "validation": { "command": "! grep -q test_b Makefile", "expected": "exit 0" },
+    }])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tests_that_an_allowed_makefile_leaves_out_are_missed_by_no_count() {
+    let house = house_with_makefile("LITTLE = False");
+    let open = house.open().await;
+    let spec = open.approve(plan_with_makefile()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-1", "allow").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    let branch = open.git(&["show", "build/habits:Makefile"]);
+    assert_eq!(branch, makefile("test_a").trim_end());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_more_than_what_was_allowed_takes_away_is_missed_by_name() {
+    let house = house_with_makefile("LITTLE = True");
+    let open = house.open().await;
+    let spec = open.approve(plan_with_makefile()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-1", "allow").await;
+    open.until(spec, |build, tasks| {
+        build.state == BuildState::Paused && task(tasks, "T-1").attempts > 1
+    })
+    .await;
+    let build = open.build(spec).await.unwrap();
+    let evidence = open.evidence(build.id).await;
+    let weakened = |one: &&Evidence| one.class == Some(FailureClass::WeakenedTest);
+    let weakened = evidence.iter().find(weakened).expect("a verdict");
+    assert_eq!(weakened.findings.len(), 1, "{weakened:?}");
+    assert!(weakened.findings[0].contains("test_two"), "{weakened:?}");
     open.close().await;
 }
