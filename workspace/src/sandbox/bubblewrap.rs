@@ -14,7 +14,7 @@ pub(super) fn arguments(plan: &Plan, helper: &Path) -> Vec<OsString> {
     words.add(["--cap-drop", "ALL"]);
     words.add(["--dev", "/dev", "--proc", "/proc"]);
     words.scratch(Path::new("/dev/shm"));
-    for mount in &plan.mounts {
+    for mount in plan.laid() {
         match mount {
             Mount::Read(place) => words.bind("--ro-bind", place, place),
             Mount::Write(place) => words.bind("--bind", place, place),

@@ -167,6 +167,17 @@ impl Plan {
         self
     }
 
+    /// Returns what is to be mounted: all but what a later one lies over as a whole, at which nobody can come any more.
+    pub(crate) fn laid(&self) -> impl Iterator<Item = &Mount> {
+        let covered = |at: usize, place: &Path| {
+            let mut later = self.mounts[at + 1..].iter();
+            later.any(|other| place.starts_with(other.place()))
+        };
+        let all = self.mounts.iter().enumerate();
+        all.filter(move |(at, mount)| !covered(*at, mount.place()))
+            .map(|(_, mount)| mount)
+    }
+
     /// Returns what may be changed and stays.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         self.mounts.iter().filter_map(|mount| match mount {
@@ -257,6 +268,20 @@ mod tests {
         );
         assert_eq!(plan.scratch().count(), 1);
         assert_eq!(plan.writable().count(), 1);
+    }
+
+    #[test]
+    fn what_a_later_one_lies_over_is_not_mounted() {
+        let system = [
+            Mount::Read("/opt/env/plugins/shims".into()),
+            Mount::Read("/opt/env/bin".into()),
+            Mount::Read("/opt/env/plugins".into()),
+            Mount::Closed("/opt/env/plugins/secret".into()),
+        ];
+        let (nothing, reach) = (paths(&[]), Reach::default());
+        let plan = Plan::new(Path::new("/opt/env/bin"), &system, &nothing, &reach, LIMITS);
+        let laid: Vec<&Mount> = plan.laid().collect();
+        assert_eq!(laid, [&system[1], &system[2], &system[3]]);
     }
 
     #[test]

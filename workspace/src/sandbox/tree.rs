@@ -26,7 +26,7 @@ const QUIET: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 pub(super) fn enter(plan: &Plan) -> Result<(), Fault> {
     leave_for_base().map_err(Fault::at("prepare the mounts"))?;
     devices().map_err(Fault::at("mount `/dev`"))?;
-    for entry in &plan.mounts {
+    for entry in plan.laid() {
         lay(entry).map_err(Fault::at(format!("mount `{}`", entry.place().display())))?;
     }
     seal(plan).map_err(Fault::at("make the system read-only"))?;

@@ -64,6 +64,23 @@ async fn a_stand_in_of_a_manager_outside_the_home_starts_the_version_that_is_cho
 }
 
 #[tokio::test]
+async fn a_directory_on_the_path_may_lie_in_one_that_is_shown_later() -> anyhow::Result<()> {
+    for way in ways() {
+        // The shims of a plugin stand before those of its manager, of which all plugins are shown.
+        let ground = Ground::new()?
+            .with_programs("manager/shims")
+            .with_programs("manager/plugins/more/shims");
+        let root = ground.place("manager");
+        fs::create_dir_all(root.join("versions"))?;
+        program(&root.join("shims/greet"), "echo hello")?;
+        program(&root.join("plugins/more/shims/wave"), "echo bye")?;
+        let said = ground.confined(way, "greet; wave").await?;
+        assert_eq!(said.stdout, "hello\nbye\n", "{way:?}: {said:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_program_of_a_version_that_is_a_link_to_its_library_starts() -> anyhow::Result<()> {
     for way in ways() {
         let ground = Ground::new()?.with_programs("manager/versions/node/v20/bin");
