@@ -369,7 +369,8 @@ async fn changed_tests_hold(
     if !findings.is_clean() {
         return Ok(Some(Vec::new()));
     }
-    let asked = control::holds_as_it_was(&mut site, &counted, tests, job.cancel).await?;
+    let site = (&mut site, &job.runner.clone);
+    let asked = control::holds_as_it_was(site, &counted, commits, tests, job.cancel).await?;
     for change in asked.iter().flatten() {
         findings.add(FailureClass::Tampered, change.why.clone());
     }

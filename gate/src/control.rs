@@ -23,6 +23,8 @@ use crate::site::Site;
 /// The most files into which a test is planted, and that are looked at for it.
 const PLANTED: usize = 40;
 const LOOKED_AT: usize = 1_000;
+/// The most changed files of tests of which each is tried by itself.
+const TRIED_ALONE: usize = 8;
 
 /// What became of the files of tests.
 #[derive(Default)]
@@ -88,40 +90,72 @@ fn removed(path: &str) -> Option<clone::FileChange> {
     RepoPath::parse(path).ok().map(clone::FileChange::Remove)
 }
 
-/// Runs what held on a candidate where its tests are as they were; returns what a person has to accept where something does
-/// not hold there, and nothing when it was ended from outside.
+/// Runs what held on a candidate where its tests are as they were, on which `site` stands; returns what a person has to accept
+/// where something does not hold there, and nothing when it was ended from outside.
 pub(crate) async fn holds_as_it_was(
-    site: &mut Site<'_>,
+    (site, clone): (&mut Site<'_>, &LocalClone),
     checks: &[Check<'_>],
+    commits: (&CommitId, &CommitId),
     tests: &TestFiles,
     cancel: &CancellationToken,
 ) -> Result<Option<Vec<ProtectedChange>>, GateError> {
     for check in checks {
-        let mut failed = None;
-        // What fails by chance passes the second time.
-        for _ in 0..2 {
-            let Some((run, ruling)) = site.run(check, cancel).await? else {
-                return Ok(None);
-            };
-            failed = ruling.ran_and_failed().then_some(run);
-            if failed.is_none() {
-                break;
+        let Some(failed) = failed(site, check, cancel).await? else {
+            return Ok(None);
+        };
+        let Some(all) = failed else { continue };
+        let mut asked = Vec::new();
+        // Most that changed have nothing to do with it: each is tried by itself, where they are not too many for that.
+        if (2..=TRIED_ALONE).contains(&tests.changed.len()) {
+            for test in &tests.changed {
+                let alone = TestFiles {
+                    changed: vec![test.clone()],
+                    ..TestFiles::default()
+                };
+                site.turn_to(&with_tests_as_they_were(clone, commits, &alone).await?);
+                let Some(failed) = self::failed(site, check, cancel).await? else {
+                    return Ok(None);
+                };
+                asked.extend(failed.map(|run| asked_about(check, test, &run)));
             }
         }
-        if let Some(run) = failed {
-            let why = |path: &str| {
-                format!(
-                    "`{}` holds only with `{path}` as it was changed: with the tests as they were it fails{}",
-                    check.name,
-                    first_failure(&run)
-                )
-            };
-            let asked = tests.changed.iter();
-            let asked = asked.map(|test| ProtectedChange::of(test.clone(), why(&test.path)));
-            return Ok(Some(asked.collect()));
+        if asked.is_empty() {
+            let changed = tests.changed.iter();
+            asked = changed.map(|test| asked_about(check, test, &all)).collect();
         }
+        return Ok(Some(asked));
     }
     Ok(Some(Vec::new()))
+}
+
+/// Runs a check, and once more where it failed, since what fails by chance passes then; returns the run that failed, if it did,
+/// and nothing when it was ended from outside.
+async fn failed(
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    cancel: &CancellationToken,
+) -> Result<Option<Option<CheckRun>>, GateError> {
+    let mut failed = None;
+    for _ in 0..2 {
+        let Some((run, ruling)) = site.run(check, cancel).await? else {
+            return Ok(None);
+        };
+        failed = ruling.ran_and_failed().then_some(run);
+        if failed.is_none() {
+            break;
+        }
+    }
+    Ok(Some(failed))
+}
+
+fn asked_about(check: &Check<'_>, test: &FileChange, run: &CheckRun) -> ProtectedChange {
+    let why = format!(
+        "`{}` holds only with `{}` as it was changed: with the tests as they were it fails{}",
+        check.name,
+        test.path,
+        first_failure(run)
+    );
+    ProtectedChange::of(test.clone(), why)
 }
 
 fn first_failure(run: &CheckRun) -> String {

@@ -66,7 +66,7 @@ fn add(counts: &mut TestCounts, number: u32, word: &str) {
         "failed" | "error" | "errors" | "subtests failed" | "subtest failed" => {
             counts.failed += number;
         }
-        "skipped" | "xfailed" | "deselected" => counts.ignored += number,
+        "skipped" | "xfailed" => counts.ignored += number,
         _ => {}
     }
 }

@@ -58,6 +58,9 @@ fn pytest_closes_with_a_line() {
         &["tests/test_a.py::test_adds"],
     );
     check("..\n2 passed in 0.01s\n", (2, 0, 0), &[]);
+    // What was not asked for is not left out.
+    check("310 deselected in 0.25s\n", (0, 0, 0), &[]);
+    check("1 passed, 309 deselected in 0.25s\n", (1, 0, 0), &[]);
     check(
         "============================ no tests ran in 0.00s =============================\n",
         (0, 0, 0),

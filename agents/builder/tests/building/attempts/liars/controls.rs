@@ -74,6 +74,21 @@ async fn a_test_that_gains_what_empties_it_is_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_tests_whose_change_it_takes_are_asked_about() {
+    let other = "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_other(self):\n        pass\n";
+    let work = "sed -i 's/a - b/a * b/' calc.py; \
+                sed -i 's/^        self.assert/        return\\n        self.assert/' test_calc.py; \
+                printf '\\n    def test_more(self):\\n        pass\\n' >> test_other.py";
+    let house = house(work).with_files(&[("test_other.py", other)]);
+    let (_, task) = built(&house, "calc.py", &["test_calc.py", "test_other.py"]).await;
+    assert_eq!(task.waiting_for, Some(WaitReason::Person));
+    let failure = task.failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Tampered);
+    assert!(failure.error.contains("test_calc.py"), "{failure:?}");
+    assert!(!failure.error.contains("test_other.py"), "{failure:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_that_gains_another_one_is_nobodys_question() {
     let gains = "sed -i 's/a - b/a + b/' calc.py; \
                  printf '\\n    def test_none(self):\\n        self.assertEqual(calc.add(0, 0), 0)\\n' >> test_calc.py";
