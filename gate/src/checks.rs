@@ -88,6 +88,13 @@ impl From<&Config> for Gate {
 }
 
 impl Gate {
+    /// Protects these, too.
+    #[must_use]
+    pub(crate) fn protecting(mut self, more: &[GlobPattern]) -> Self {
+        self.protected.extend_from_slice(more);
+        self
+    }
+
     /// Lists the commands of `level`, those of lower levels included, in order.
     pub fn up_to(&self, level: Level) -> impl Iterator<Item = &GateCheck> {
         self.checks
@@ -147,6 +154,19 @@ mod tests {
                     [[gate.commands]]\nname = \"unit\"\ncommand = \"u\"\nlevel = \"standard\"\n\
                     [[gate.commands]]\nname = \"audit\"\ncommand = \"s\"\nlevel = \"comprehensive\"\ntimeout_seconds = 5\n";
         Gate::from(&Config::of_project_text(text).unwrap())
+    }
+
+    #[test]
+    fn what_one_protects_another_does_not_open() {
+        let globs = |text: &str| GlobPattern::parse(text).unwrap();
+        let gate = Gate {
+            protected: vec![globs("docs/**")],
+            ..gate()
+        };
+        let gate = gate.protecting(&[globs("ci/**")]);
+        let is_protected = |path: &str| gate.protected.iter().any(|glob| glob.matches(path));
+        let paths = ["docs/a.md", "ci/run", "src/a.rs"];
+        assert_eq!(paths.map(is_protected), [true, true, false]);
     }
 
     #[test]

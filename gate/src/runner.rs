@@ -100,7 +100,8 @@ impl GateRunner {
         }
     }
 
-    /// Returns the gate of builds that began at `base`: what the project's file says there, if there is one.
+    /// Returns the gate of builds that began at `base`: what the project's file says there, if there is one. What whoever runs this
+    /// protects stays protected.
     pub async fn gate_at(&self, base: Option<&CommitId>) -> Result<Arc<Gate>, GateError> {
         let Some(base) = base else {
             return Ok(Arc::clone(&self.gate));
@@ -121,7 +122,7 @@ impl GateRunner {
                         next: error.next(),
                     })
                 })?;
-                Arc::new(Gate::from(&config))
+                Arc::new(Gate::from(&config).protecting(&self.gate.protected))
             }
         };
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,8 +17,12 @@ enum Rule {
     WhenTurnedOn,
     /// When it is a larger number than the one below; where there is none below, there is no limit to loosen.
     WhenMore,
+    /// When it is a smaller number than the one below.
+    WhenLess,
     /// When it names something that is not named below.
     WhenMoreNames,
+    /// When it does not name all that is named below.
+    WhenFewerNames,
     /// When it leads out of the directory of the file.
     WhenOutside,
     /// When it comes later in this list than the one below.
@@ -76,6 +80,9 @@ fn rule(key: &str) -> Rule {
         "telegram.api_url" => Rule::Unless("https://api.telegram.org/"),
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
+        // So long a question waits for a person before silence is taken for an answer.
+        "questions.confirming_hours" | "questions.clarifying_hours" => Rule::WhenLess,
+        "gate.protected" => Rule::WhenFewerNames,
         "specification.auto_generate" => Rule::WhenTrue,
         "policy.mode" => Rule::WhenLater(&["plan", "edit", "full-auto"]),
         "policy.rules.project" => Rule::WhenAllowing,
@@ -111,7 +118,9 @@ pub(super) fn does(key: &str, value: &Value, below: Option<&Value>, base: &Path)
         Rule::WhenTrue => value != &Value::Bool(false),
         Rule::WhenTurnedOn => value != &Value::Bool(false) && below == Some(&Value::Bool(false)),
         Rule::WhenMore => is_more(value, below),
+        Rule::WhenLess => below.is_some_and(|below| value != below && !is_more(value, Some(below))),
         Rule::WhenMoreNames => names_more(value, below),
+        Rule::WhenFewerNames => below.is_some_and(|below| names_more(below, Some(value))),
         Rule::WhenLater(order) => {
             let place =
                 |value: Option<&Value>| order.iter().position(|one| value == Some(&(*one).into()));
@@ -190,6 +199,21 @@ mod tests {
             false,
         );
         check(managers, &json!(["pip"]), Some(&json!(["npm"])), true);
+    }
+
+    #[test]
+    fn less_time_to_answer_and_fewer_protected_files_loosen() {
+        let hours = "questions.confirming_hours";
+        check(hours, &json!(1), Some(&json!(24)), true);
+        check(hours, &json!(48), Some(&json!(24)), false);
+        check(hours, &json!(1), None, false);
+        let clarifying = "questions.clarifying_hours";
+        check(clarifying, &json!(2), Some(&json!(4)), true);
+        let (protected, below) = ("gate.protected", json!(["ci/**"]));
+        check(protected, &json!([]), Some(&below), true);
+        check(protected, &json!(["docs/**"]), Some(&below), true);
+        check(protected, &json!(["docs/**", "ci/**"]), Some(&below), false);
+        check(protected, &json!(["docs/**"]), Some(&json!([])), false);
     }
 
     #[test]
