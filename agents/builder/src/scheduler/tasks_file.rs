@@ -1,5 +1,6 @@
 //! Lets the tasks.md in the idea folder, and the one that travels with the code, follow what SQL says about its tasks.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use ropewalk_schemas::document::DocumentError;
 use ropewalk_schemas::document::tasks_md::{self, Journal, Progress, TasksDocument};
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_store::{ChangeSet, Query, ReadError};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
@@ -129,6 +130,8 @@ fn last_landing(plan: &Plan) -> DateTime<Utc> {
 
 /// What became of the tasks in words: what their agents said of it, and what was learned.
 struct Story {
+    /// When each task was first worked on.
+    began: BTreeMap<TaskId, DateTime<Utc>>,
     log: Vec<String>,
     discoveries: Vec<String>,
 }
@@ -145,6 +148,13 @@ impl Story {
             let at = task.completed_at?.format("%Y-%m-%d %H:%M");
             (!summary.is_empty()).then(|| format!("{at} {}: {summary}", task.id))
         };
+        let mut began = BTreeMap::new();
+        for attempt in &attempts {
+            let first = began
+                .entry(attempt.task.clone())
+                .or_insert(attempt.started_at);
+            *first = attempt.started_at.min(*first);
+        }
         let evidence: Vec<String> = attempts
             .iter()
             .map(|attempt| format!("attempt/{}", attempt.id))
@@ -157,6 +167,7 @@ impl Story {
             .iter()
             .filter(|item| item.evidence.iter().any(|one| evidence.contains(one)));
         Ok(Self {
+            began,
             log: plan.tasks.iter().filter_map(|task| said(task)).collect(),
             discoveries: learned.map(|item| item.content.clone()).collect(),
         })
@@ -192,7 +203,11 @@ fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Optio
         let progress = Progress {
             status: task.state,
             assigned_to: task.assigned_to.clone(),
-            started_at: task.claimed_at,
+            // One that waits for another try has not begun that.
+            started_at: task.claimed_at.map(|claimed| {
+                let began = story.began.get(&task.id);
+                began.copied().unwrap_or(claimed)
+            }),
             completed_at: task.completed_at,
         };
         if let Err(error) = document.set_status(&task.id, &progress) {

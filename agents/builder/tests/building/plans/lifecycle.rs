@@ -1,5 +1,7 @@
 //! One task, every step in order.
 
+use std::time::Duration;
+
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
@@ -79,6 +81,53 @@ async fn an_approved_plan_becomes_a_published_branch() {
     open.close().await;
 }
 
+/// Writes the tasks.md of a plan into the folder of its idea.
+fn write_tasks(house: &House, blocks: &[TaskBlock]) {
+    let text = tasks_md::render(&TasksPlan {
+        id: SpecId(uuid::Uuid::from_u128(1)),
+        title: "Habits",
+        spec_version: 1,
+        context: &[],
+        tasks: blocks,
+    });
+    let folder = house.state().join("users/ada/ideas/habits/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tasks.md"), text).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_waited_for_a_person_began_when_it_was_first_worked_on() {
+    let files = [
+        ("tests/check.sh", "grep -q good a.txt\n"),
+        ("a.txt", "bad\n"),
+    ];
+    let house = House::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+        "validation": { "command": "sh tests/check.sh", "expected": "exit 0" },
+    }]);
+    write_tasks(
+        &house,
+        &serde_json::from_value::<Vec<TaskBlock>>(plan.clone()).unwrap(),
+    );
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    // Times are written by the second.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    open.answer("T-1", "allow").await;
+    let (build, _) = open.ended(spec).await;
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(attempts.len(), 2);
+    let landed = open.git(&["show", "build/habits:ideas/habits/build/tasks.md"]);
+    let landed = tasks_md::parse(&landed).unwrap();
+    let began = landed.entries()[0].progress.started_at.unwrap();
+    let late = began - attempts[0].started_at;
+    assert!(late.num_milliseconds() < 1_000, "{late}");
+    open.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
     let house = House::new(&writes("T-1", "a.txt", "good\n", None));
@@ -87,16 +136,7 @@ async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
         "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
     }]);
     let blocks: Vec<TaskBlock> = serde_json::from_value(plan.clone()).unwrap();
-    let text = tasks_md::render(&TasksPlan {
-        id: SpecId(uuid::Uuid::from_u128(1)),
-        title: "Habits",
-        spec_version: 1,
-        context: &[],
-        tasks: &blocks,
-    });
-    let folder = house.state().join("users/ada/ideas/habits/build");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("tasks.md"), text).unwrap();
+    write_tasks(&house, &blocks);
     let open = house.open().await;
     let spec = open.approve(plan).await;
     let (build, tasks) = open.ended(spec).await;
