@@ -15,7 +15,7 @@ use crate::error::CliError;
 /// What is said about which lines.
 #[derive(Debug, Args)]
 pub(crate) struct Comments {
-    /// What the lines were shown of, as the verb that shows them says it; of a commit its first 7 digits are enough.
+    /// What the lines were shown of, as the verb that shows them says it; of a commit its first 7 digits are enough, of a revision 16.
     #[arg(long, value_name = "HASH")]
     pub(crate) of: String,
     /// A line and what is said about it: `spec.md:12 "too vague"`; `FILE:-12` is line 12 before the change. May be given

@@ -61,6 +61,8 @@ const STOPPED: &str = "stopped on request";
 
 /// The code of what has an id that nothing has.
 pub(crate) const UNKNOWN: &str = "unknown-id";
+/// The code of what has an id that several begin or end with.
+pub(crate) const AMBIGUOUS: &str = "ambiguous-id";
 
 /// Says why a verb failed.
 #[derive(Debug, Clone)]
@@ -174,6 +176,11 @@ impl CliError {
     /// Returns whether it says that nothing has this id.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if *code == UNKNOWN)
+    }
+
+    /// Returns whether it says that several fit this id.
+    pub fn is_ambiguous(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if *code == AMBIGUOUS)
     }
 
     /// Returns how the process exits.

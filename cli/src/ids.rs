@@ -10,7 +10,7 @@ use ropewalk_schemas::{InvalidId, Slug};
 use ropewalk_store::{Query, ReadError, Record, Versioned};
 use uuid::Uuid;
 
-use crate::error::{CliError, UNKNOWN};
+use crate::error::{AMBIGUOUS, CliError, UNKNOWN};
 use crate::wiring::Desk;
 
 /// The fewest digits that stand for an id.
@@ -148,7 +148,7 @@ fn fits_several<R: Record>(
     }
     let fits = format!("`{text}` fits {} of them: {}", rows.len(), named.join(", "));
     let next = format!("write more of it (`ropewalk {list}` shows them)");
-    CliError::refused("ambiguous-id", (fits, next))
+    CliError::refused(AMBIGUOUS, (fits, next))
 }
 
 /// The name of an idea, or so much of its beginning as no other has.

@@ -114,9 +114,29 @@ pub struct Review {
 }
 
 impl Review {
-    /// Lists what it holds for missed.
-    pub fn missed(&self) -> impl Iterator<Item = &Divergence> {
+    /// Lists what it holds against what was built: what is missed, and what was done in a worse way than planned.
+    pub fn objections(&self) -> impl Iterator<Item = &Divergence> {
         let all = self.divergences.iter();
-        all.filter(|divergence| divergence.class == DivergenceClass::MissedRequirement)
+        all.filter(|divergence| {
+            matches!(
+                divergence.class,
+                DivergenceClass::MissedRequirement | DivergenceClass::Deviation
+            )
+        })
+    }
+
+    /// Counts what it holds for missed.
+    pub fn missed(&self) -> usize {
+        self.count(DivergenceClass::MissedRequirement)
+    }
+
+    /// Counts what it holds for done in a worse way than planned.
+    pub fn deviations(&self) -> usize {
+        self.count(DivergenceClass::Deviation)
+    }
+
+    fn count(&self, class: DivergenceClass) -> usize {
+        let of_class = |divergence: &&Divergence| divergence.class == class;
+        self.divergences.iter().filter(of_class).count()
     }
 }

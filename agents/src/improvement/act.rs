@@ -66,7 +66,8 @@ fn completed(
             patterns_found: count(review.patterns.len()),
             gotchas_found: count(review.gotchas.len()),
             improvements_made: count(improvements),
-            requirements_missed: count(review.missed().count()),
+            requirements_missed: count(review.missed()),
+            deviations: count(review.deviations()),
         }),
     ));
 }

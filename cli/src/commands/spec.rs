@@ -5,6 +5,7 @@ pub mod comment;
 pub mod diff;
 pub mod generate;
 mod given;
+pub(super) mod hash;
 pub mod lines;
 pub mod list;
 pub mod reject;

@@ -71,10 +71,10 @@ impl Up {
         wiring::logging(&project, &app.environment, true)?;
         project::check(&project.locations)?;
         let summary = format!(
-            "`{}` runs on {} in {}; stop it with Ctrl-C",
+            "`{}` runs in {} with the bus `{}`; stop it with Ctrl-C",
             project.locations.name,
-            project.config().bus.transport,
-            project.state().display()
+            project.state().display(),
+            project.config().bus.transport
         );
         let unheld = project.people.unheld_told();
         let doors = if crew.serves() {

@@ -7,7 +7,7 @@ use ropewalk_builder::land::{self, LandError, LandRequest, LandingPreview};
 use ropewalk_config::Environment;
 use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::views::lines::FileLines;
-use ropewalk_desk::views::review::{self, MissedView};
+use ropewalk_desk::views::review::{self, ObjectionView};
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
@@ -92,9 +92,9 @@ pub(super) fn landings(clone: LazyClone, project: &Project, services: &Services)
                 by: String::new(),
             };
             let preview = land::preview(clone, &context, &request).await;
-            let missed = review::missed(&services.store, build.id).await;
-            let missed = missed.map_err(|error| Words::of(&error).to_string())?;
-            Ok(landing(&build, preview, missed))
+            let objections = review::objections(&services.store, build.id).await;
+            let objections = objections.map_err(|error| Words::of(&error).to_string())?;
+            Ok(landing(&build, preview, objections))
         })
     })
 }
@@ -102,7 +102,7 @@ pub(super) fn landings(clone: LazyClone, project: &Project, services: &Services)
 fn landing(
     build: &Build,
     preview: Result<LandingPreview, LandError>,
-    missed: Vec<MissedView>,
+    objections: Vec<ObjectionView>,
 ) -> LandingView {
     let refused = preview.as_ref().err();
     LandingView {
@@ -118,7 +118,7 @@ fn landing(
             .map(|preview| preview.way.before().to_owned()),
         gate: preview.as_ref().is_ok_and(|preview| preview.gate),
         documents: preview.ok().and_then(|preview| preview.documents),
-        missed,
+        objections,
     }
 }
 

@@ -11,7 +11,7 @@ use ropewalk_schemas::attempt::Evidence;
 use serde_json::{Value, json};
 
 use crate::approvals::{specified, text, until};
-use crate::lessons::missed_by;
+use crate::lessons::objections_to;
 use crate::world::{World, one_task};
 
 /// How long a process that has ended may have poked before.
@@ -117,16 +117,16 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
 }
 
 #[test]
-fn who_lands_is_told_what_the_review_holds_for_missed() {
+fn who_lands_is_told_what_the_review_holds_against_it() {
     let world = World::scripted();
     let build = built(&world);
     world.commit(|changes| {
-        changes.insert(&missed_by(build.parse().unwrap()));
+        changes.insert(&objections_to(build.parse().unwrap()));
     });
     let told = "FR-6 of T-001 for missed: planned help names both, done it names one";
     let looked = format!("build land {build} --dry-run");
-    let missed = &world.json(&looked)["missed"];
-    assert_eq!(missed[0]["requirement"], "FR-6", "{missed}");
+    let objections = &world.json(&looked)["objections"];
+    assert_eq!(objections[0]["requirement"], "FR-6", "{objections}");
     for verb in [looked, format!("build land {build}")] {
         let said = world.run(&verb);
         assert!(said.contains(told), "{verb}: {said}");

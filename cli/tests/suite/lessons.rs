@@ -111,13 +111,14 @@ fn succeeded(id: BuildId) -> Build {
     serde_json::from_value(build).unwrap()
 }
 
-/// What a review holds for missed of this build.
-pub(crate) fn missed_by(build: BuildId) -> Review {
+/// What a review holds against this build.
+pub(crate) fn objections_to(build: BuildId) -> Review {
     let review = json!({
         "id": Uuid::from_u128(7), "kind": "build", "idea": "walks", "build": build, "at": "2200-01-01T00:00:00Z",
         "divergences": [
             { "class": "missed-requirement", "task": "T-001", "requirement": "FR-6", "planned": "help names both",
                 "actual": "it names one" },
+            { "class": "deviation", "task": "T-002", "planned": "one pass", "actual": "two" },
             { "class": "enhancement", "planned": "a list", "actual": "a map" },
         ],
     });
@@ -125,7 +126,7 @@ pub(crate) fn missed_by(build: BuildId) -> Review {
 }
 
 #[test]
-fn what_a_review_holds_for_missed_is_told_beside_what_was_shown() {
+fn what_a_review_holds_against_a_build_is_told_beside_what_was_shown() {
     let world = World::scripted();
     world.run("idea list");
     let build = BuildId(Uuid::from_u128(8 << 96));
@@ -133,20 +134,37 @@ fn what_a_review_holds_for_missed_is_told_beside_what_was_shown() {
         changes.insert(&succeeded(build));
     });
     let show = format!("build show {build}");
-    assert_eq!(world.json(&show).get("missed"), None);
+    assert_eq!(world.json(&show).get("objections"), None);
     world.commit(|changes| {
-        changes.insert(&missed_by(build));
+        changes.insert(&objections_to(build));
     });
     let told =
         "the review holds FR-6 of T-001 for missed: planned help names both, done it names one";
+    let worse = "the review holds T-002 for worse than planned: planned one pass, done two";
     assert_eq!(
-        world.json(&show)["missed"],
-        json!([{ "review": Uuid::from_u128(7), "requirement": "FR-6", "task": "T-001", "told": told }])
+        world.json(&show)["objections"],
+        json!([
+            { "review": Uuid::from_u128(7), "requirement": "FR-6", "task": "T-001", "told": told },
+            { "review": Uuid::from_u128(7), "task": "T-002", "told": worse },
+        ])
     );
     let said = world.run(&show);
-    let named = format!("but {told}\n`ropewalk review show {build}` shows all of it");
+    let named = format!("but {told}\nbut {worse}\n`ropewalk review show {build}` shows all of it");
     assert!(said.contains(&named), "{said}");
-    let said = world.run(&format!("review show {build}"));
+    // With the same first digits as two other reviews, the build is meant.
+    let began = |id: u128| {
+        let mut review = serde_json::to_value(objections_to(build)).unwrap();
+        review["id"] = json!(Uuid::from_u128(8 << 96 | id));
+        review["kind"] = json!("specification");
+        review.as_object_mut().unwrap().remove("build");
+        serde_json::from_value::<Review>(review).unwrap()
+    };
+    world.commit(|changes| {
+        changes.insert(&began(1));
+        changes.insert(&began(2));
+    });
+    let digits = &build.to_string()[..8];
+    let said = world.run(&format!("review show {digits}"));
     let listed = "missed-requirement FR-6 of T-001: planned help names both, done it names one";
     assert!(said.contains(listed), "{said}");
 }

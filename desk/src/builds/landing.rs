@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
-use crate::views::review::{self, MissedView};
+use crate::views::review::{self, ObjectionView};
 use crate::views::trace::Trace;
 
 /// How many tasks are named that a landing would bring.
@@ -87,9 +87,9 @@ pub struct LandingView {
     pub refusal: Option<String>,
     /// Both sides of what could not be joined.
     pub conflicts: Option<String>,
-    /// What the review of the build holds for missed, which refuses nothing.
+    /// What the review of the build holds against it, which refuses nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missed: Vec<MissedView>,
+    pub objections: Vec<ObjectionView>,
 }
 
 impl LandingView {
@@ -124,7 +124,7 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
 }
 
 /// Says in a few paragraphs what landing `build` comes to: from where to where, what was done and shown of it, what its
-/// review holds for missed, and by which tasks.
+/// review holds against it, and by which tasks.
 pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
     let trace = Trace::load(store, build).await?;
     let shown = Fulfilment::summed_up(&trace.fulfilments());
@@ -153,14 +153,14 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     if complete > NAMED {
         lines.push(format!("• and {} more", complete - NAMED));
     }
-    let missed = review::missed(store, build.id).await?.into_iter();
-    let missed: Vec<String> = missed
-        .map(|missed| format!("\n**But:** {}", missed.told))
+    let objections = review::objections(store, build.id).await?.into_iter();
+    let objections: Vec<String> = objections
+        .map(|objection| format!("\n**But:** {}", objection.told))
         .collect();
-    let missed = missed.concat();
+    let objections = objections.concat();
     Ok(format!(
         "`{branch}`{at} goes into `{target}`; where no gate has seen what that comes to, one sees it first.{others}\n\n\
-         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{missed}\n\n{}",
+         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{objections}\n\n{}",
         lines.join("\n")
     ))
 }

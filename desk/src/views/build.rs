@@ -16,7 +16,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::review::{self, MissedView};
+use super::review::{self, ObjectionView};
 use super::trace::{EvidenceView, RequirementView, Trace};
 use super::{AT_ONCE, PAGE, Span, bears, pages, question, records};
 
@@ -58,9 +58,9 @@ pub struct BuildView {
     pub spending: Spending,
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
-    /// What its review holds for missed, whatever the gates saw.
+    /// What its review holds against it, whatever the gates saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missed: Vec<MissedView>,
+    pub objections: Vec<ObjectionView>,
     /// What the checks of the whole saw, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole: Vec<EvidenceView>,
@@ -80,7 +80,11 @@ impl BuildView {
         let quote = self.build.quote.as_ref()?;
         let high = quote.tokens_high;
         let more = self.spending.tokens.checked_sub(high)?;
-        let percent = (u128::from(more) * 100).div_ceil(u128::from(high.max(1)));
+        let percent = u128::from(more) * 100 / u128::from(high.max(1));
+        let percent = match percent {
+            0 => "less than 1".to_owned(),
+            _ => percent.to_string(),
+        };
         (more > 0).then(|| format!("{percent} % more than was quoted at most"))
     }
 }
@@ -232,14 +236,14 @@ pub async fn show(
     let calls = Query::new().equal("build", build.id.to_string());
     let key = build.id.to_string();
     // On the heap, since so many queries at once are much for the stack of whoever asks.
-    let (trace, timeline, spending, owns, outage, wish, missed) = futures::try_join!(
+    let (trace, timeline, spending, owns, outage, wish, objections) = futures::try_join!(
         Box::pin(Trace::load(store, &build)),
         Box::pin(timeline(store, &build)),
         Box::pin(store.spending(calls)),
         Box::pin(ownership::kept_by(store, &build)),
         Box::pin(standing(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
-        Box::pin(review::missed(store, build.id)),
+        Box::pin(review::objections(store, build.id)),
     )?;
     let (requirements, whole) = (trace.all(), trace.of_whole());
     let mut tasks = trace.into_tasks();
@@ -250,7 +254,7 @@ pub async fn show(
         timeline,
         spending,
         requirements,
-        missed,
+        objections,
         whole,
         owns,
         outage: holding(&build, outage.as_ref()).cloned(),
@@ -326,7 +330,7 @@ mod tests {
                 ..Spending::default()
             },
             requirements: Vec::new(),
-            missed: Vec::new(),
+            objections: Vec::new(),
             owns: Vec::new(),
             outage: None,
             wish: None,
@@ -342,11 +346,10 @@ mod tests {
             (Some((1_000, 2_000)), 999, None),
             (Some((1_000, 2_000)), 1_000, None),
             (Some((1_000, 2_000)), 2_000, None),
-            // Part of a percent is told as a whole one.
             (
                 Some((1_000, 2_000)),
                 2_001,
-                Some("1 % more than was quoted at most"),
+                Some("less than 1 % more than was quoted at most"),
             ),
             (
                 Some((1_000, 2_000)),

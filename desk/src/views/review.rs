@@ -2,14 +2,14 @@
 
 use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::review::{Divergence, Review};
+use ropewalk_schemas::review::{Divergence, DivergenceClass, Review};
 use ropewalk_schemas::{BuildId, KnowledgeId, RequirementId, ReviewId, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How much is told of what was planned, and of what was done of it.
-const MISSED_LETTERS: usize = 300;
+const OBJECTION_LETTERS: usize = 300;
 
 /// A review with the lessons that it names.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -21,9 +21,10 @@ pub struct ReviewView {
     pub lessons: Vec<KnowledgeItem>,
 }
 
-/// What a review holds for missed. It stands beside what the gates saw of the build, and refuses nothing.
+/// What a review holds against a build: what is missed, or was done in a worse way than planned. It stands beside what the
+/// gates saw, and refuses nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct MissedView {
+pub struct ObjectionView {
     /// The review that says so.
     pub review: ReviewId,
     /// The requirement, where the review names one.
@@ -36,30 +37,34 @@ pub struct MissedView {
     pub told: String,
 }
 
-impl MissedView {
-    fn of(review: ReviewId, missed: &Divergence) -> Self {
-        let (planned, done) = (&missed.planned, &missed.actual);
-        let [planned, done] = [planned, done].map(|text| clip::line(text, MISSED_LETTERS));
+impl ObjectionView {
+    fn of(review: ReviewId, objection: &Divergence) -> Self {
+        let (planned, done) = (&objection.planned, &objection.actual);
+        let [planned, done] = [planned, done].map(|text| clip::line(text, OBJECTION_LETTERS));
         Self {
             review,
-            requirement: missed.requirement.clone(),
-            task: missed.task.clone(),
+            requirement: objection.requirement.clone(),
+            task: objection.task.clone(),
             told: format!(
-                "the review holds {} for missed: planned {planned}, done {done}",
-                missed.place()
+                "the review holds {} for {}: planned {planned}, done {done}",
+                objection.place(),
+                match objection.class {
+                    DivergenceClass::MissedRequirement => "missed",
+                    _ => "worse than planned",
+                }
             ),
         }
     }
 }
 
-/// Lists what the newest review of a build holds for missed; nothing while there is none.
-pub async fn missed(store: &Store, build: BuildId) -> Result<Vec<MissedView>, ReadError> {
+/// Lists what the newest review of a build holds against it; nothing while there is none.
+pub async fn objections(store: &Store, build: BuildId) -> Result<Vec<ObjectionView>, ReadError> {
     let review = of_build(store, build).await?;
-    let missed = review.iter().flat_map(|review| {
-        let all = review.missed();
-        all.map(|missed| MissedView::of(review.id, missed))
+    let objections = review.iter().flat_map(|review| {
+        let all = review.objections();
+        all.map(|objection| ObjectionView::of(review.id, objection))
     });
-    Ok(missed.collect())
+    Ok(objections.collect())
 }
 
 /// Loads a review with its lessons.

@@ -267,7 +267,7 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
                     review.patterns_found,
                     review.gotchas_found,
                     review.improvements_made,
-                    missed(review)
+                    objections(review)
                 ),
                 None,
             ),
@@ -277,12 +277,18 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
     Some(told)
 }
 
-/// Says how many requirements a review holds for missed; nothing where there is none.
-fn missed(review: &ReviewCompleted) -> String {
-    match review.requirements_missed {
-        0 => String::new(),
-        missed => format!(" It holds {} for missed.", counted(missed, "requirement")),
-    }
+/// Says how much a review holds against its build; nothing where there is nothing.
+fn objections(review: &ReviewCompleted) -> String {
+    let parts = [
+        (review.requirements_missed, "requirement", "missed"),
+        (review.deviations, "thing", "worse than planned"),
+    ];
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let told = parts.map(|(count, noun, what)| {
+        let counted = counted(count, noun);
+        format!(" It holds {counted} for {what}.")
+    });
+    told.collect()
 }
 
 /// What happens to a task.

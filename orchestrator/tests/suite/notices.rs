@@ -536,6 +536,7 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
         gotchas_found: 0,
         improvements_made: 1,
         requirements_missed: 2,
+        deviations: 1,
     });
     tell(&house, Subject::build(build), reviewed).await?;
     house.settle().await?;

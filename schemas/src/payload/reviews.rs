@@ -24,4 +24,7 @@ pub struct ReviewCompleted {
     /// How many requirements it holds for missed.
     #[serde(default)]
     pub requirements_missed: u32,
+    /// How many things it holds for done in a worse way than planned.
+    #[serde(default)]
+    pub deviations: u32,
 }

@@ -70,18 +70,26 @@ pub(super) async fn build(
         improvements,
     );
     let lessons = counted(improvements, "lesson");
-    let missed = told_missed(&review, build);
-    info!(build.id = %build, "reviewed build `{build}`: {lessons} changed{missed}");
+    let objections = told_objections(&review, build);
+    info!(build.id = %build, "reviewed build `{build}`: {lessons} changed{objections}");
     Ok(changes)
 }
 
-/// Says how many requirements a review holds for missed, and what shows them; nothing where there is none.
-fn told_missed(review: &Review, build: BuildId) -> String {
-    match review.missed().count() {
-        0 => String::new(),
-        missed => format!(
-            "; it holds {} for missed: `ropewalk review show {build}`",
-            counted(missed, "requirement")
+/// Says how much a review holds against its build, and what shows it; nothing where there is nothing.
+fn told_objections(review: &Review, build: BuildId) -> String {
+    let parts = [
+        (review.missed(), "requirement", "missed"),
+        (review.deviations(), "thing", "worse than planned"),
+    ];
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let told: Vec<String> = parts
+        .map(|(count, noun, what)| format!("{} for {what}", counted(count, noun)))
+        .collect();
+    match told.as_slice() {
+        [] => String::new(),
+        told => format!(
+            "; it holds {}: `ropewalk review show {build}`",
+            told.join(" and ")
         ),
     }
 }

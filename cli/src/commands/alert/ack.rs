@@ -5,7 +5,7 @@ use ropewalk_desk::alerts::{self, AcknowledgeError};
 
 use super::list::seen;
 use crate::app::App;
-use crate::error::CliError;
+use crate::error::{AMBIGUOUS, CliError};
 
 /// The alert.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ impl From<AcknowledgeError> for CliError {
             AcknowledgeError::Read(error) => error.into(),
             AcknowledgeError::Commit(error) => error.into(),
             AcknowledgeError::Unknown(cause) => Self::unknown("alert", cause, "alert list"),
-            AcknowledgeError::Ambiguous { .. } => Self::advised("ambiguous-id", error),
+            AcknowledgeError::Ambiguous { .. } => Self::advised(AMBIGUOUS, error),
             AcknowledgeError::Already { .. } => Self::advised("alert", error),
         }
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
-use ropewalk_desk::views::review::{self, MissedView};
+use ropewalk_desk::views::review::{self, ObjectionView};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
@@ -54,7 +54,7 @@ struct ResolutionReceipt {
     resolving: bool,
 }
 
-/// What it would come to, and what the review of the build holds for missed.
+/// What it would come to, and what the review of the build holds against it.
 #[derive(Debug, Serialize)]
 struct Prospect {
     #[serde(flatten)]
@@ -63,7 +63,7 @@ struct Prospect {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comes_along: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    missed: Vec<MissedView>,
+    objections: Vec<ObjectionView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +76,7 @@ struct Receipt {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comes_along: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    missed: Vec<MissedView>,
+    objections: Vec<ObjectionView>,
 }
 
 impl Land {
@@ -121,7 +121,7 @@ impl Land {
             let prospect = Prospect {
                 preview: explained(preview, app)?,
                 comes_along,
-                missed: review::missed(&desk.store, build.id).await?,
+                objections: review::objections(&desk.store, build.id).await?,
             };
             return app.output.show(&prospect, previewed);
         }
@@ -143,7 +143,7 @@ impl Land {
             way,
             pushed: self.push,
             comes_along,
-            missed: review::missed(&desk.store, build).await?,
+            objections: review::objections(&desk.store, build).await?,
         };
         app.output.show(&done, human)
     }
@@ -167,12 +167,12 @@ fn previewed(prospect: &Prospect) -> String {
     } else {
         ""
     };
-    let missed = trace::missed(preview.build, &prospect.missed);
+    let objections = trace::objections(preview.build, &prospect.objections);
     let documents = preview.documents.as_ref().map_or_else(String::new, |folder| {
         format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
     });
     format!(
-        "build {}: {} {how}{gate}; nothing was landed\n{}{documents}{missed}",
+        "build {}: {} {how}{gate}; nothing was landed\n{}{documents}{objections}",
         preview.build,
         preview.into,
         along("comes", &prospect.comes_along)
@@ -205,7 +205,7 @@ fn human(done: &Receipt) -> String {
         done.into,
         done.commit.short(),
         along("came", &done.comes_along),
-        trace::missed(done.build, &done.missed)
+        trace::objections(done.build, &done.objections)
     )
 }
 

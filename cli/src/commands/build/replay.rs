@@ -46,6 +46,8 @@ struct Report {
     /// Whether it came to the same commits.
     same: bool,
     commits: Vec<CommitId>,
+    /// How many of them are the same but for the times at which they note that tasks were complete.
+    other_times: usize,
     /// The first request that was not what it was.
     strayed: Option<RequestDeviation>,
     /// Where it went another way.
@@ -93,6 +95,7 @@ impl Replay {
             branch: done.branch.clone(),
             same: compared.differs.is_none() && stopped.is_none(),
             commits: compared.commits,
+            other_times: compared.other_times,
             strayed,
             differs: stopped.or(compared.differs),
         };
@@ -213,10 +216,18 @@ fn tell(report: &Report, app: &App) -> Result<(), CliError> {
             let RequestDeviation { task, turn, what } = strayed;
             format!("\nthe first request that was not what it was: turn {turn} at `{task}`: {what}")
         });
-        let same = if report.same { "the same" } else { "other" };
+        let count = report.commits.len();
+        let commits = match (report.same, report.other_times) {
+            (false, _) => format!("other {count} commits"),
+            (true, 0) => format!("the same {count} commits"),
+            (true, notes) => format!(
+                "the same {count} commits, but for the times that {} of them {} of its tasks,",
+                notes,
+                if notes == 1 { "notes" } else { "note" }
+            ),
+        };
         format!(
-            "{same} {} commits on `{}` in {}{}",
-            report.commits.len(),
+            "{commits} on `{}` in {}{}",
             report.branch,
             report.into.join(ground::REPOSITORY).display(),
             strayed.unwrap_or_default()

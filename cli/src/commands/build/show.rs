@@ -14,7 +14,7 @@ use ropewalk_schemas::specification::Price;
 use super::asleep::AttendedBuild;
 use super::trace;
 use crate::app::App;
-use crate::error::CliError;
+use crate::error::{AMBIGUOUS, CliError};
 use crate::ids::IdText;
 use crate::output::{self, time};
 
@@ -51,7 +51,7 @@ impl Show {
         }
         let wanted = self.commit.as_deref().unwrap_or_default();
         let origin = trace.commit(wanted).map_err(|error| match error {
-            FindError::Ambiguous { .. } => CliError::advised("ambiguous-id", error),
+            FindError::Ambiguous { .. } => CliError::advised(AMBIGUOUS, error),
             FindError::Name(error) => error.into(),
         })?;
         let list = format!("build show {}", build.id);
@@ -160,9 +160,9 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
         text.push('\n');
         text.push_str(&trace::overview(&shown.requirements));
     }
-    if !shown.missed.is_empty() {
+    if !shown.objections.is_empty() {
         text.push('\n');
-        text.push_str(&trace::missed(build.id, &shown.missed));
+        text.push_str(&trace::objections(build.id, &shown.objections));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ropewalk_desk::views::review::MissedView;
+use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::amount::counted;
@@ -49,14 +49,14 @@ pub(super) fn overview(traced: &[RequirementView]) -> String {
     output::table(&header, rows)
 }
 
-/// Tells what the review of a build holds for missed, and what shows the whole of it; nothing where there is none.
-pub(super) fn missed(build: BuildId, missed: &[MissedView]) -> String {
+/// Tells what the review of a build holds against it, and what shows the whole of it; nothing where there is none.
+pub(super) fn objections(build: BuildId, objections: &[ObjectionView]) -> String {
     let mut text = String::new();
-    for missed in missed {
+    for objection in objections {
         // Writing to a String cannot fail.
-        writeln!(text, "but {}", missed.told).ok();
+        writeln!(text, "but {}", objection.told).ok();
     }
-    if !missed.is_empty() {
+    if !objections.is_empty() {
         writeln!(text, "`ropewalk review show {build}` shows all of it").ok();
     }
     text

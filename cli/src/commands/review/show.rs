@@ -33,12 +33,13 @@ impl Show {
         let list = "event list --type review.completed";
         let unknown = match self.id.find::<Review>(desk, "review", list).await {
             Ok(review) => return Ok(review.record),
-            Err(error) if error.is_unknown() => error,
+            // Digits that several reviews begin with may still name one build.
+            Err(error) if error.is_unknown() || error.is_ambiguous() => error,
             Err(error) => return Err(error),
         };
         let build = match self.id.build(desk).await {
             Ok(build) => build,
-            Err(error) if error.is_unknown() => return Err(unknown),
+            Err(error) if error.is_unknown() || error.is_ambiguous() => return Err(unknown),
             Err(error) => return Err(error),
         };
         let newest = review::of_build(&desk.store, build.id).await?;

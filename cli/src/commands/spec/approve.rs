@@ -1,6 +1,5 @@
 //! Verb `spec approve`: approves one revision by its hash, exactly once.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,13 +11,12 @@ use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
 use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::hash::HashText;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring::Desk;
 
-/// The fewest digits of a hash that name what is approved.
-pub(super) const FEWEST_DIGITS: usize = 16;
 /// How long the beginning of the build is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -33,44 +31,6 @@ pub struct Approve {
     /// How urgent its build is: 1 (highest) to 10.
     #[arg(long, value_name = "N", default_value = "5", value_parser = crate::values::priority)]
     priority: Priority,
-}
-
-/// A hash, or so many of its first digits that nothing else is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HashText(String);
-
-impl FromStr for HashText {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim().to_ascii_lowercase();
-        let fits = (FEWEST_DIGITS..=64).contains(&text.len());
-        if fits && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            Ok(Self(text))
-        } else {
-            Err(format!(
-                "write at least {FEWEST_DIGITS} digits of the hash, as `ropewalk spec show` shows it"
-            ))
-        }
-    }
-}
-
-impl HashText {
-    /// Returns the hash that is meant: the newest, or one that is not.
-    fn of(&self, spec: &Specification) -> Result<ContentHash, CliError> {
-        if let Ok(whole) = self.0.parse() {
-            return Ok(whole);
-        }
-        let newest = spec.hash.as_ref();
-        let meant = newest.filter(|newest| newest.as_str().starts_with(&self.0));
-        meant.cloned().ok_or_else(|| {
-            let text = format!(
-                "`{}` is not how the hash of the newest revision of `{}` begins; read it again with `ropewalk spec show`",
-                self.0, spec.id
-            );
-            CliError::refused("approval", text)
-        })
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -88,7 +48,7 @@ impl Approve {
         let desk = app.desk().await?;
         let spec = self.id.specification(&desk).await?.record;
         let hash = match self.hash {
-            Some(hash) => hash.of(&spec)?,
+            Some(hash) => hash.of(&spec).ok_or_else(|| not_newest(&hash, &spec))?,
             None => ask(app, &desk, &spec).await?,
         };
         let ApprovedRevision {
@@ -182,22 +142,10 @@ async fn build_of(desk: &Desk, spec: SpecId, revision: u32) -> Result<Option<Bui
     .await
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sixteen_digits_name_a_hash_and_fifteen_do_not() {
-        let digits = "0123456789abcdef".repeat(4);
-        for (count, expected) in [(15, false), (16, true), (64, true)] {
-            assert_eq!(
-                digits[..count].parse::<HashText>().is_ok(),
-                expected,
-                "{count}"
-            );
-        }
-        for bad in ["", "0123456789abcdeg", &format!("{digits}0")] {
-            assert!(bad.parse::<HashText>().is_err(), "{bad}");
-        }
-    }
+fn not_newest(hash: &HashText, spec: &Specification) -> CliError {
+    let text = format!(
+        "`{hash}` is not how the hash of the newest revision of `{}` begins; read it again with `ropewalk spec show`",
+        spec.id
+    );
+    CliError::refused("approval", text)
 }

@@ -1,9 +1,9 @@
 //! Verb `spec comment`: says something about lines of the newest revision; all of it together asks for another.
 
 use clap::Args;
-use ropewalk_desk::comments::on_specification;
-use ropewalk_schemas::ContentHash;
+use ropewalk_desk::comments::{CommentError, on_specification};
 
+use super::hash::HashText;
 use crate::app::App;
 use crate::comments::{self, CommentReceipt, Comments};
 use crate::error::CliError;
@@ -22,9 +22,14 @@ impl Comment {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let said = self.comments.said()?;
-        let hash = ContentHash::parse(&self.comments.of)?;
+        let hash = self.comments.of.parse::<HashText>();
+        let hash = hash.map_err(|next| {
+            let named = format!("`{}` names no revision", self.comments.of);
+            CliError::usage((named, next))
+        })?;
         let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?.id;
+        let found = self.id.specification(&desk).await?;
+        let (spec, hash) = (found.id, hash.of(&found).ok_or(CommentError::Changed)?);
         let (context, person) = (desk.context(), desk.person()?);
         on_specification(&context, spec, &hash, person, &said).await?;
         desk.poke_or_say(&app.output)?;

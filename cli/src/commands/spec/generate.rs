@@ -10,7 +10,7 @@ use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
 use ropewalk_store::Query;
 
-use super::approve::FEWEST_DIGITS;
+use super::hash::FEWEST_DIGITS;
 use super::{given, show};
 use crate::app::App;
 use crate::commands::question;

@@ -3,7 +3,7 @@
 use clap::Args;
 use ropewalk_desk::views;
 
-use super::approve::FEWEST_DIGITS;
+use super::hash::FEWEST_DIGITS;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;

@@ -11,6 +11,7 @@ use ropewalk_schemas::{BuildId, Event, Payload};
 use ropewalk_store::Store;
 
 use crate::commands::question::answer_command;
+use crate::commands::spec::hash::FEWEST_DIGITS;
 use crate::ids::last_digits;
 use crate::output::Output;
 use crate::wiring::Host;
@@ -54,8 +55,9 @@ fn notice(payload: &Payload) -> Option<String> {
         Payload::SpecGenerated(made) => {
             let (idea, id) = (&made.idea_slug, last_digits(made.spec_id));
             format!(
-                "specification of `{idea}` is written, revision {}: `ropewalk spec show {id}`, then `ropewalk spec approve {id}`",
-                made.revision
+                "specification of `{idea}` is written, revision {}: `ropewalk spec show {id}`, then `ropewalk spec approve {id} --hash {}`",
+                made.revision,
+                &made.hash.as_str()[..FEWEST_DIGITS]
             )
         }
         _ => return None,

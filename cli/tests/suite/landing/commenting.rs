@@ -76,7 +76,12 @@ fn comments_on_lines_of_a_specification_and_of_a_build_ask_for_another_revision(
         1,
     );
     assert!(said.contains(CHANGED), "{said}");
-    let of = text(&lines["of"]);
+    let of = &text(&lines["of"])[..16];
+    let few = world.refused(
+        &format!("spec comment {spec} --of {} --on {at} x", &of[..15]),
+        3,
+    );
+    assert!(few.contains("16 digits"), "{few}");
     let twice = format!("spec comment {spec} --of {of} --on {at} shorter --on {at} louder");
     let receipt = world.json(&twice);
     assert_eq!(receipt["comments"], 2);

@@ -67,7 +67,8 @@ fn a_manager_of_services_hears_when_it_works_that_it_lives_and_when_it_stops() {
     ];
     let up = world.up_with(&variables);
     let ready = heard(&manager, false);
-    let status = ready.strip_prefix("READY=1\nSTATUS=`walks` runs on embedded");
+    let status = ready.strip_prefix("READY=1\nSTATUS=`walks` runs in ");
+    let status = status.filter(|status| status.contains("with the bus `embedded`"));
     assert!(status.is_some(), "{ready}");
     // What a manager starts after it finds it.
     world.run("idea new Walks");

@@ -119,7 +119,7 @@ fn of_build(
     let (read, written) = used(calls);
     let tokens = read + written;
     let quote = build.quote.as_ref().unwrap();
-    let over = (100 * (tokens - quote.tokens_high)).div_ceil(quote.tokens_high);
+    let over = 100 * (tokens - quote.tokens_high) / quote.tokens_high;
     let minutes = build.working_ms / 60_000;
     let mut told = vec![
         progress(tasks),

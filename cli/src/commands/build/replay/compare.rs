@@ -12,6 +12,8 @@ use crate::error::CliError;
 pub(super) struct Comparison {
     /// The commits of the replay, the first one first.
     pub(super) commits: Vec<CommitId>,
+    /// How many of them note the same of the tasks, at other times.
+    pub(super) other_times: usize,
     /// The first difference.
     pub(super) differs: Option<String>,
 }
@@ -23,9 +25,14 @@ pub(super) async fn compare(
 ) -> Result<Comparison, CliError> {
     let had = commits(before, was).await?;
     let has = commits(after, is).await?;
-    let mut differs = None;
+    let (mut differs, mut other_times) = (None, 0);
     for (was, is) in had.iter().zip(&has) {
-        if was.id != is.id && !is_note_of_times((before, was), (after, is)).await? {
+        if was.id == is.id {
+            continue;
+        }
+        if is_note_of_times((before, was), (after, is)).await? {
+            other_times += 1;
+        } else {
             differs = Some(format!(
                 "commit {} `{}` was {} `{}`",
                 is.id.short(),
@@ -48,6 +55,7 @@ pub(super) async fn compare(
     }
     Ok(Comparison {
         commits: has.into_iter().map(|commit| commit.id).collect(),
+        other_times,
         differs,
     })
 }
