@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::idea::{Idea, Session};
+use ropewalk_schemas::idea::{Idea, Message, Session};
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
 use ropewalk_schemas::lease::Ownership;
@@ -26,6 +26,8 @@ use crate::words::{Words, task_id};
 
 /// How many ideas there are.
 const IDEAS: usize = 1_000;
+/// How many messages the first of them has.
+const MESSAGES: usize = 40;
 /// How many builds there are.
 const BUILDS: usize = 20;
 /// Which of them has ended and could be landed.
@@ -161,8 +163,24 @@ async fn ideas(store: &Store, words: &Words) -> Result<()> {
             "correlation_id": chain, "created_at": now, "updated_at": now,
         }))?;
         changes.insert(&idea).insert(&session);
+        if number == 0 {
+            converse(&mut changes, words, &session)?;
+        }
     }
     store.commit(changes).await?;
+    Ok(())
+}
+
+/// Adds what was said of an idea: a person's words and an agent's in turns, with what Markdown marks in them.
+fn converse(changes: &mut ChangeSet, words: &Words, session: &Session) -> Result<()> {
+    let said = "**Habits** are kept in `habits.toml`:\n\n- each has a name;\n- each has a day.\n\n> It is forgotten.\n\n".repeat(5);
+    for number in 0..MESSAGES {
+        let author = ["person", "agent"][number % 2];
+        let message: Message = row(json!({
+            "id": words.ids.next(), "session": session.id, "author": author, "text": said, "at": words.clock.now(),
+        }))?;
+        changes.insert(&message);
+    }
     Ok(())
 }
 

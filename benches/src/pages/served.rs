@@ -156,6 +156,6 @@ fn landing(build: &Build) -> LandingView {
         documents: None,
         refusal: None,
         conflicts: None,
-        missed: Vec::new(),
+        objections: Vec::new(),
     }
 }
