@@ -501,7 +501,11 @@ fn answered(message: &Message, session: &Session) -> ChatReply {
 
 /// Says in one line what the conversation has come to.
 fn status(session: &Session) -> String {
-    let captured = captured(session);
+    let mut captured = captured(session);
+    let decided = session.signals.decisions.len();
+    if decided > 0 {
+        captured.push(counted(decided, "decision"));
+    }
     let captured = if captured.is_empty() {
         "nothing yet".to_owned()
     } else {
