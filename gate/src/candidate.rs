@@ -4,9 +4,9 @@ mod case;
 
 use std::time::Duration;
 
-use ropewalk_schemas::RequirementId;
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
 use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::{CommitId, RequirementId};
 use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
@@ -377,7 +377,7 @@ async fn changed_tests_hold(
     Ok(asked)
 }
 
-/// Runs the task's own check on the parent, where that says what its pass is worth; false when it was ended from outside.
+/// Runs the task's own check on the tree before, where that says what its pass is worth; false when it was ended from outside.
 async fn prove(
     job: &mut Job<'_>,
     ran: &mut GateRuns,
@@ -385,8 +385,9 @@ async fn prove(
 ) -> Result<bool, GateError> {
     let candidate = job.candidate;
     let block = &candidate.task.block;
-    // What changes nothing has no tree before, and what no requirement rests on needs no proof.
-    if block.action == Action::Verify || (required(candidate.task).is_empty() && !block.preserves) {
+    let verifies = block.action == Action::Verify;
+    // What no requirement rests on needs no proof.
+    if required(candidate.task).is_empty() && (verifies || !block.preserves) {
         return Ok(true);
     }
     // Who only comes again on a head that moved has shown it already.
@@ -394,10 +395,17 @@ async fn prove(
     let Some(check) = job.checks.first().copied().filter(|_| ran.proof.is_none()) else {
         return Ok(true);
     };
+    if verifies {
+        // What changes nothing has no tree before but the one that its build began with.
+        let Some(base) = candidate.base else {
+            return Ok(true);
+        };
+        job.parent = before_build(job, base).await?;
+    }
     let Some(before) = job.parent.run(&check, job.cancel).await? else {
         return Ok(false);
     };
-    if block.preserves && before.ruling != Ruling::Holds {
+    if block.preserves && !verifies && before.ruling != Ruling::Holds {
         let line = format!(
             "the task says that it preserves what is, but its check does not pass on the tree before: {}",
             check.command
@@ -410,4 +418,13 @@ async fn prove(
     }
     ran.proof = Some(proof);
     Ok(true)
+}
+
+/// Returns the tree that the build of a candidate began with.
+async fn before_build<'a>(job: &Job<'a>, base: &'a CommitId) -> Result<Parent<'a>, GateError> {
+    let (runner, candidate) = (job.runner, job.candidate);
+    let gate = runner.gate_at(Some(base)).await?;
+    let installs = install::for_tasks(runner, &gate, base, [candidate.task]).await?;
+    let passed = &candidate.precedents.passed;
+    Parent::new(runner, (base, job.history), installs, passed).await
 }

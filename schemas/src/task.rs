@@ -446,13 +446,18 @@ impl TaskBlock {
     pub fn files(&self) -> impl Iterator<Item = &RepoPath> {
         std::iter::once(&self.file).chain(&self.more_files)
     }
+
+    /// Returns whether it names a requirement.
+    pub fn is_for(&self, requirement: &RequirementId) -> bool {
+        let mut lines = self.requirements.iter();
+        lines.any(|line| line.id.as_ref() == Some(requirement))
+    }
 }
 
 impl Task {
     /// Returns whether it names a requirement.
     pub fn is_for(&self, requirement: &RequirementId) -> bool {
-        let mut lines = self.block.requirements.iter();
-        lines.any(|line| line.id.as_ref() == Some(requirement))
+        self.block.is_for(requirement)
     }
 
     /// Returns the words that a model has taken into a reply, or into the first message of its conversation.

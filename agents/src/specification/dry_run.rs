@@ -1,18 +1,20 @@
 //! Tries the checks of a plan on the commit that it begins at: one that passes there proves nothing, and one that cannot run
 //! never will.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ropewalk_gate::judge::Ruling;
 use ropewalk_gate::line::{SimpleCommand, simple_commands};
 use ropewalk_gate::trial::{self, Trial};
-use ropewalk_schemas::CommitId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{FailureClass, Proof};
-use ropewalk_schemas::specification::DryRunCount;
+use ropewalk_schemas::specification::{Document, DryRunCount};
 use ropewalk_schemas::task::{Action, TaskBlock, Validation};
+use ropewalk_schemas::{CommitId, RequirementId, TaskId};
 
 use super::SpecificationOptions;
+use super::submission::Plan;
 
 /// So long all checks of a plan may take together; what is left then is told as untried.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -28,12 +30,15 @@ pub(super) struct DryRun {
     pub(super) count: DryRunCount,
 }
 
-/// Tries each check once, however many tasks name it.
+/// Tries each check once, however many tasks name it; what is kept has passed its check where it landed.
 pub(super) async fn run(
     options: &SpecificationOptions,
     base: &CommitId,
-    tasks: &[&TaskBlock],
+    plan: &Plan,
+    kept: &BTreeSet<TaskId>,
 ) -> DryRun {
+    let tasks = plan.tasks.iter().filter(|task| !kept.contains(&task.id));
+    let tasks: &[&TaskBlock] = &tasks.collect::<Vec<_>>();
     let mut validations: Vec<&Validation> = Vec::new();
     for task in tasks {
         if !validations.contains(&&task.validation) {
@@ -59,13 +64,37 @@ pub(super) async fn run(
         count: of(tasks),
         ..DryRun::default()
     };
-    for task in tasks {
+    let trial = |task: &TaskBlock| {
         let at = validations.iter().position(|one| **one == task.validation);
-        let trial = at.and_then(|at| trials.get(at)).and_then(Option::as_ref);
+        at.and_then(|at| trials.get(at)).and_then(Option::as_ref)
+    };
+    let holds = |task: &TaskBlock| trial(task).is_some_and(|trial| trial.ruling == Ruling::Holds);
+    let unshown = unshown(&plan.document, &plan.tasks, holds);
+    for task in tasks {
         let missing = missing_program(task, |program| options.gate.finds(program));
-        judge(task, trial, missing.as_deref(), &mut dry);
+        judge(task, trial(task), missing.as_deref(), &unshown, &mut dry);
     }
     dry
+}
+
+/// Lists the requirements of which the checks of all tasks say nothing: they change nothing, and pass before the work.
+fn unshown<'a>(
+    document: &'a Document,
+    tasks: &[TaskBlock],
+    holds: impl Fn(&TaskBlock) -> bool,
+) -> Vec<&'a RequirementId> {
+    let says_nothing = |task: &TaskBlock| task.preserves || (verifies(task) && holds(task));
+    let ids = document.requirements.iter().map(|one| &one.id);
+    let mut found: Vec<&RequirementId> = ids.collect();
+    found.retain(|id| {
+        let mut covering = tasks.iter().filter(|task| task.is_for(id));
+        covering.all(says_nothing)
+    });
+    found
+}
+
+fn verifies(task: &TaskBlock) -> bool {
+    task.action == Action::Verify
 }
 
 /// Returns the count of a plan of which nothing was tried yet.
@@ -77,10 +106,20 @@ fn of(tasks: &[&TaskBlock]) -> DryRunCount {
 }
 
 /// Says what follows from how the check of `task` went before any work.
-fn judge(task: &TaskBlock, trial: Option<&Trial>, missing: Option<&str>, dry: &mut DryRun) {
+fn judge(
+    task: &TaskBlock,
+    trial: Option<&Trial>,
+    missing: Option<&str>,
+    unshown: &[&RequirementId],
+    dry: &mut DryRun,
+) {
     let (id, command) = (&task.id, &task.validation.command);
     let could_not_run = trial.is_some_and(|trial| trial.proof == Proof::CouldNotRun);
-    let discriminates = !task.preserves && task.action != Action::Verify;
+    let discriminates = !task.preserves && !verifies(task);
+    let alone = unshown
+        .iter()
+        .filter(|id| verifies(task) && task.is_for(id));
+    let alone: Vec<&str> = alone.map(|id| id.as_str()).collect();
     if let Some(program) = missing {
         dry.faults.push(format!(
             "the check of task `{id}`, `{command}`, cannot run: there is no `{program}` on this machine; name a command that this machine has"
@@ -90,6 +129,10 @@ fn judge(task: &TaskBlock, trial: Option<&Trial>, missing: Option<&str>, dry: &m
     match trial.map(|trial| &trial.ruling) {
         Some(Ruling::Holds) if discriminates => dry.faults.push(format!(
             "the check of task `{id}`, `{command}`, passes before the work, so it proves nothing; let it look at what the task brings, or say `preserves: true` where nothing is to change"
+        )),
+        Some(Ruling::Holds) if !alone.is_empty() => dry.faults.push(format!(
+            "the check of task `{id}`, `{command}`, passes before the work, so nothing shows {}; name that in the `requirements` of the task that fulfils it, or let the check look at what the plan brings",
+            alone.join(", ")
         )),
         Some(Ruling::Fails { class: FailureClass::Timeout, .. }) => dry.faults.push(format!(
             "the check of task `{id}`, `{command}`, was stopped at its time limit; name one that ends sooner"
@@ -154,7 +197,7 @@ mod tests {
 
     fn told(task: &TaskBlock, ruling: Option<&Ruling>) -> DryRun {
         let mut dry = DryRun::default();
-        judge(task, ruling.map(trial).as_ref(), None, &mut dry);
+        judge(task, ruling.map(trial).as_ref(), None, &[], &mut dry);
         dry
     }
 
@@ -175,7 +218,7 @@ mod tests {
                 proof,
                 selected_no_test,
             };
-            judge(&task("A", &[]), Some(&trial), None, &mut dry);
+            judge(&task("A", &[]), Some(&trial), None, &[], &mut dry);
             let count = dry.count;
             let went = [count.failed, count.could_not_run, count.selected_no_test];
             assert_eq!(went, expected);
@@ -237,8 +280,42 @@ mod tests {
             assert_eq!(went, expected, "{dry:?}");
         }
         let mut dry = DryRun::default();
-        judge(&plain, Some(&trial(&failed)), Some("vitest"), &mut dry);
+        judge(&plain, Some(&trial(&failed)), Some("vitest"), &[], &mut dry);
         assert!(dry.faults[0].contains("there is no `vitest`"), "{dry:?}");
+    }
+
+    #[test]
+    fn a_requirement_that_only_a_passing_check_verifies_is_a_fault() {
+        let id = |text| RequirementId::parse(text).unwrap();
+        let mut verify = TaskBlock {
+            action: Action::Verify,
+            ..task("B", &["A"])
+        };
+        let mut second = verify.requirements[0].clone();
+        second.id = Some(id("FR-2"));
+        verify.requirements.push(second);
+        let requirement = |text| {
+            let written = serde_json::json!({
+                "id": text, "text": "it works", "priority": "must", "acceptance": "it does", "source": "",
+            });
+            serde_json::from_value(written).unwrap()
+        };
+        let document = Document {
+            requirements: ["FR-1", "FR-2"].map(requirement).to_vec(),
+            ..Document::default()
+        };
+        let tasks = [task("A", &[]), verify];
+        assert!(unshown(&document, &tasks, |_| false).is_empty());
+        let found = unshown(&document, &tasks, |_| true);
+        assert_eq!(found, [&id("FR-2")]);
+        let holds = trial(&Ruling::Holds);
+        for (found, faults) in [(&[][..], 0), (&found, 1)] {
+            let mut dry = DryRun::default();
+            judge(&tasks[1], Some(&holds), None, found, &mut dry);
+            assert_eq!(dry.faults.len(), faults, "{dry:?}");
+            assert!(dry.faults.iter().all(|fault| fault.contains("shows FR-2;")));
+            assert_eq!(dry.count.passed as usize, 1 - faults);
+        }
     }
 
     #[test]

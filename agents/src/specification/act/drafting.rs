@@ -2,7 +2,6 @@
 
 use ropewalk_engine::{EngineError, SilentObserver};
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::task::TaskBlock;
 use tokio_util::sync::CancellationToken;
 
 use super::one_line;
@@ -60,11 +59,8 @@ pub(super) async fn draft(
             Some(question) => return Ok(Draft::Submitted(question)),
             None => break,
         };
-        // What is kept has passed its check where it landed.
         let kept = material.facts.kept(&plan.document, &plan.tasks);
-        let open = plan.tasks.iter().filter(|task| !kept.contains(&task.id));
-        let open: Vec<&TaskBlock> = open.collect();
-        let dry = dry_run::run(options, &material.look.commit, &open).await;
+        let dry = dry_run::run(options, &material.look.commit, &plan, &kept).await;
         plan.dry_run = Some(dry.count);
         plan.warnings.extend(dry.notes);
         plan.warnings.extend(dry.faults.iter().cloned());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::specification::{Document, Interface};
-use ropewalk_schemas::task::TaskBlock;
+use ropewalk_schemas::task::{Action, TaskBlock};
 use ropewalk_schemas::{RequirementId, TaskId};
 
 use super::{Facts, Findings};
@@ -128,11 +128,7 @@ fn check_coverage(document: &Document, tasks: &[TaskBlock], findings: &mut Findi
         }
     }
     let covering = |id: &RequirementId| -> Vec<&TaskBlock> {
-        let names = |task: &&TaskBlock| {
-            let mut lines = task.requirements.iter();
-            lines.any(|line| line.id.as_ref() == Some(id))
-        };
-        tasks.iter().filter(names).collect()
+        tasks.iter().filter(|task| task.is_for(id)).collect()
     };
     for id in document.quality.iter().map(|quality| &quality.id) {
         if covering(id).is_empty() {
@@ -152,8 +148,17 @@ fn check_coverage(document: &Document, tasks: &[TaskBlock], findings: &mut Findi
             findings.fault(format!(
                 "nothing can show requirement `{id}`: the checks of its tasks pass before the work, too (`preserves`); let a task whose check fails before cover it, or move it to `document.quality`"
             ));
+        } else if covering.iter().all(|task| shows_nothing_new(task)) {
+            findings.fault(format!(
+                "nothing can show requirement `{id}`: its tasks make nothing, and none of them waits for one that does (VERIFY without `depends_on`); name it in the `requirements` of the task that fulfils it, or move it to `document.quality`"
+            ));
         }
     }
+}
+
+/// Says whether the check of a task has to pass before any work, too: on what nobody has touched, or may not have.
+fn shows_nothing_new(task: &TaskBlock) -> bool {
+    task.preserves || (task.action == Action::Verify && task.depends_on.is_empty())
 }
 
 fn check_interfaces(interfaces: &[Interface], tasks: &[TaskBlock], findings: &mut Findings) {

@@ -98,6 +98,28 @@ fn a_sound_specification_has_no_findings() {
 }
 
 #[test]
+fn what_waits_for_the_work_may_verify_a_requirement_again_or_alone() {
+    let verify = TaskBlock {
+        action: Action::Verify,
+        ..task("B", &["A"])
+    };
+    let facts = Facts {
+        shared: Vec::new(),
+        ..facts()
+    };
+    let tasks = [task("A", &[]), verify.clone()];
+    assert_eq!(check(&document(), &tasks, &facts), Findings::default());
+    let whole = Document {
+        requirements: vec![requirement("FR-1"), requirement("FR-2")],
+        ..document()
+    };
+    let mut alone = verify;
+    alone.requirements[0].id = Some(RequirementId::parse("FR-2").unwrap());
+    let tasks = [task("A", &[]), alone];
+    assert_eq!(check(&whole, &tasks, &facts), Findings::default());
+}
+
+#[test]
 fn each_fault_of_a_document_is_named() {
     let good = document();
     let cases = [
@@ -348,6 +370,10 @@ fn each_fault_of_a_task_is_named() {
         (
             with(|task| task.preserves = true),
             "nothing can show requirement `FR-1`",
+        ),
+        (
+            with(|task| task.action = Action::Verify),
+            "its tasks make nothing",
         ),
         (
             with(|task| task.read_first = vec![path("src/none.rs")]),

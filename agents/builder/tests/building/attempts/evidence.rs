@@ -2,6 +2,7 @@
 
 use ropewalk_schemas::attempt::{Evidence, FailureClass, Proof, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
@@ -55,6 +56,45 @@ async fn a_pass_is_worth_what_the_tree_before_shows() {
         );
         let evidence = open.evidence(build.id).await;
         assert_eq!(of_task(&evidence).proof, Some(expected), "{validation}");
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_only_verifies_is_worth_what_the_tree_before_its_build_shows() {
+    let rows = [
+        ("true", Proof::PassedBefore, Fulfilment::Unverified),
+        ("grep -q good new.txt", Proof::CouldNotRun, Fulfilment::Met),
+    ];
+    for (validation, proof, expected) in rows {
+        let house = House::new(&writes("T-1", "new.txt", "good\n", None));
+        let open = house.open().await;
+        let requirement = |id: &str| json!({ "id": id, "text": "good" });
+        let plan = json!([
+            {
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
+                "requirements": [requirement("FR-1")],
+                "validation": { "command": "test -s new.txt", "expected": "exit 0" },
+            },
+            {
+                "id": "T-2", "phase": "api", "action": "VERIFY", "file": "new.txt", "depends_on": ["T-1"],
+                "requirements": [requirement("FR-1"), requirement("FR-2")],
+                "validation": { "command": validation, "expected": "exit 0" },
+            },
+        ]);
+        let spec = open.approve(plan).await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(proof), "{validation}");
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        let found: Vec<_> = found.iter().map(|(id, is)| (id.as_str(), *is)).collect();
+        assert_eq!(found, [("FR-1", Fulfilment::Met), ("FR-2", expected)]);
+        let doubts = build.reason.unwrap_or_default();
+        assert_eq!(
+            doubts.contains("unverified"),
+            expected == Fulfilment::Unverified
+        );
         open.close().await;
     }
 }
