@@ -7,6 +7,8 @@ use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
 use ropewalk_workspace::sandbox::Denial;
 
+use crate::obstacle::NOT_EXECUTABLE;
+
 /// What a command did.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
@@ -54,7 +56,10 @@ impl Ruling {
 pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation>) -> Ruling {
     let fails = |class, finding: String| Ruling::Fails { class, finding };
     if observed.program_missing && !names_own_file(observed.output) {
-        let finding = format!("`{name}` could not run: {}", missing(observed.output));
+        let finding = format!(
+            "`{name}` could not run: {}",
+            said(observed.output, "not found")
+        );
         return Ruling::Held { finding };
     }
     match observed.status {
@@ -82,6 +87,13 @@ pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation
             Some(denial) => fails(
                 FailureClass::SandboxDenied,
                 format!("`{name}` ended with exit code {code}: {denial}"),
+            ),
+            None if code == NOT_EXECUTABLE => fails(
+                FailureClass::ValidationFailed,
+                format!(
+                    "`{name}` could not run, since what it starts may not be executed: {}",
+                    said(observed.output, "Permission denied")
+                ),
             ),
             None => fails(
                 classify::output(observed.output),
@@ -145,10 +157,11 @@ fn names_own_file(output: &str) -> bool {
     })
 }
 
-fn missing(output: &str) -> String {
+/// Returns the line that tells why something could not be started, which `sign` is part of, or else the last one.
+fn said(output: &str, sign: &str) -> String {
     let mut said = output.lines().rev().filter(|line| !line.trim().is_empty());
     let last = said.clone().next();
-    let line = said.find(|line| line.contains("not found")).or(last);
+    let line = said.find(|line| line.contains(sign)).or(last);
     let line = line.unwrap_or("there is no such program");
     line.trim().chars().take(200).collect()
 }

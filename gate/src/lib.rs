@@ -16,6 +16,7 @@ mod error;
 pub mod install;
 pub mod judge;
 pub mod line;
+pub mod obstacle;
 pub mod packages;
 mod parent;
 pub mod project;

@@ -3,6 +3,7 @@
 use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
 
 use crate::judge::Ruling;
+use crate::obstacle;
 
 /// What a tool says that did not come to check anything.
 const DID_NOT_RUN: &[&str] = &[
@@ -60,7 +61,8 @@ pub fn of(ruling: &Ruling, run: &CheckRun, preserves: bool) -> Proof {
 
 /// Says whether a check that failed came as far as checking something.
 fn checked(class: FailureClass, run: &CheckRun) -> bool {
-    if class != FailureClass::ValidationFailed || run.exit_code.is_none() {
+    let could_run = run.exit_code.is_some() && obstacle::of(run).is_none();
+    if class != FailureClass::ValidationFailed || !could_run {
         return false;
     }
     let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
@@ -235,6 +237,18 @@ mod tests {
             finding: String::new(),
         };
         assert_eq!(of(&held, &run(127, ""), false), Proof::CouldNotRun);
+    }
+
+    #[test]
+    fn what_lacks_a_module_or_may_not_be_executed_could_not_run() {
+        let failed = fails(FailureClass::ValidationFailed);
+        for (code, output) in [
+            (1, "/usr/bin/python3: No module named pytest"),
+            (126, "sh: 1: ./gate.sh: Permission denied"),
+        ] {
+            let found = of(&failed, &run(code, output), false);
+            assert_eq!(found, Proof::CouldNotRun, "{output}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::checks::Gate;
 use crate::error::GateError;
 use crate::install;
 use crate::judge::Ruling;
+use crate::obstacle::{self, Obstacle};
 use crate::proof;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
@@ -46,6 +47,8 @@ pub struct Trial {
     pub proof: Proof,
     /// Whether its tests were looked for, and none was selected.
     pub selected_no_test: bool,
+    /// What kept it from running.
+    pub obstacle: Option<Obstacle>,
 }
 
 /// Runs the checks of tasks, each on a clean checkout of `commit`, and says of each how it went; none for those that `time` did
@@ -83,6 +86,7 @@ pub async fn of_validations(
         let proof = proof::of(&ruling, &run, false);
         trials.push((!cut).then_some(Trial {
             selected_no_test: proof::selected_no_test(&run),
+            obstacle: obstacle::of(&run),
             ruling,
             proof,
         }));

@@ -1,11 +1,12 @@
 //! Tries the checks of a plan on the commit that it begins at: one that passes there proves nothing, and one that cannot run
 //! never will.
 
+mod hindrance;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ropewalk_gate::judge::Ruling;
-use ropewalk_gate::line::{SimpleCommand, simple_commands};
 use ropewalk_gate::trial::{self, Trial};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{FailureClass, Proof};
@@ -15,6 +16,7 @@ use ropewalk_schemas::{CommitId, RequirementId, TaskId};
 
 use super::SpecificationOptions;
 use super::submission::Plan;
+use hindrance::Hindrance;
 
 /// So long all checks of a plan may take together; what is left then is told as untried.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -71,8 +73,8 @@ pub(super) async fn run(
     let holds = |task: &TaskBlock| trial(task).is_some_and(|trial| trial.ruling == Ruling::Holds);
     let unshown = unshown(&plan.document, &plan.tasks, holds);
     for task in tasks {
-        let missing = missing_program(task, |program| options.gate.finds(program));
-        judge(task, trial(task), missing.as_deref(), &unshown, &mut dry);
+        let hindrance = hindrance::find(&options.gate, task, trial(task), tasks);
+        judge(task, trial(task), hindrance.as_ref(), &unshown, &mut dry);
     }
     dry
 }
@@ -109,7 +111,7 @@ fn of(tasks: &[&TaskBlock]) -> DryRunCount {
 fn judge(
     task: &TaskBlock,
     trial: Option<&Trial>,
-    missing: Option<&str>,
+    hindrance: Option<&Hindrance>,
     unshown: &[&RequirementId],
     dry: &mut DryRun,
 ) {
@@ -120,10 +122,15 @@ fn judge(
         .iter()
         .filter(|id| verifies(task) && task.is_for(id));
     let alone: Vec<&str> = alone.map(|id| id.as_str()).collect();
-    if let Some(program) = missing {
-        dry.faults.push(format!(
-            "the check of task `{id}`, `{command}`, cannot run: there is no `{program}` on this machine; name a command that this machine has"
-        ));
+    if let Some(Hindrance { what, mend }) = hindrance {
+        match mend {
+            Some(mend) => dry.faults.push(format!(
+                "the check of task `{id}`, `{command}`, cannot run: {what}; {mend}"
+            )),
+            None => dry.notes.push(format!(
+                "the check of task `{id}` could not be dry-run: {what}"
+            )),
+        }
         return;
     }
     match trial.map(|trial| &trial.ruling) {
@@ -159,29 +166,6 @@ fn judge(
     }
 }
 
-/// Returns a program that the check starts and that this machine does not have; a script of the repository is no such thing.
-fn missing_program(task: &TaskBlock, finds: impl Fn(&str) -> bool) -> Option<String> {
-    let line = &task.validation.command;
-    // What stands in a document of the shell's own is no command of this line.
-    if line.contains("<<") || line.trim().contains('\n') {
-        return None;
-    }
-    let is_plain = |name: &&str| {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
-        name.chars().all(plain) && !BUILT_IN.contains(name)
-    };
-    let commands = simple_commands(line);
-    let mut started = commands.iter().filter_map(SimpleCommand::started);
-    let missing = started.find(|name| is_plain(name) && !finds(name));
-    missing.map(str::to_owned)
-}
-
-/// What a shell does itself.
-const BUILT_IN: [&str; 21] = [
-    ".", "[", "alias", "case", "cd", "echo", "eval", "exit", "export", "false", "for", "printf",
-    "pwd", "read", "return", "set", "shopt", "source", "test", "trap", "true",
-];
-
 #[cfg(test)]
 mod tests {
     use super::super::validate::tests::task;
@@ -192,6 +176,7 @@ mod tests {
             ruling: ruling.clone(),
             proof: Proof::AssertionFailed,
             selected_no_test: false,
+            obstacle: None,
         }
     }
 
@@ -217,6 +202,7 @@ mod tests {
                 ruling,
                 proof,
                 selected_no_test,
+                obstacle: None,
             };
             judge(&task("A", &[]), Some(&trial), None, &[], &mut dry);
             let count = dry.count;
@@ -279,9 +265,23 @@ mod tests {
             };
             assert_eq!(went, expected, "{dry:?}");
         }
-        let mut dry = DryRun::default();
-        judge(&plain, Some(&trial(&failed)), Some("vitest"), &[], &mut dry);
-        assert!(dry.faults[0].contains("there is no `vitest`"), "{dry:?}");
+        for (hindrance, faults, notes) in [
+            (Hindrance::program("vitest"), 1, 0),
+            (Hindrance::module("pytest", false), 1, 0),
+            (Hindrance::module("pytest", true), 0, 1),
+        ] {
+            let mut dry = DryRun::default();
+            judge(
+                &plain,
+                Some(&trial(&failed)),
+                Some(&hindrance),
+                &[],
+                &mut dry,
+            );
+            assert_eq!((dry.faults.len(), dry.notes.len()), (faults, notes));
+            let told = [dry.faults, dry.notes].concat().join("");
+            assert!(told.contains(&hindrance.what), "{told}");
+        }
     }
 
     #[test]
@@ -315,29 +315,6 @@ mod tests {
             assert_eq!(dry.faults.len(), faults, "{dry:?}");
             assert!(dry.faults.iter().all(|fault| fault.contains("shows FR-2;")));
             assert_eq!(dry.count.passed as usize, 1 - faults);
-        }
-    }
-
-    #[test]
-    fn a_program_is_missing_where_neither_shell_machine_nor_repository_has_it() {
-        let finds = |name: &str| matches!(name, "cargo" | "env");
-        let cases = [
-            ("cargo test", None),
-            ("A=1 env B=2 nosuch", None),
-            ("cd sub && nosuch --all", Some("nosuch")),
-            ("test -f a && [ -d b ]", None),
-            ("./gate.sh", None),
-            ("$RUNNER x", None),
-            ("if nosuch; then cargo test; fi", Some("nosuch")),
-            ("cargo run <<E\nnosuch\nE", None),
-        ];
-        for (line, expected) in cases {
-            let task = TaskBlock {
-                validation: Validation::passes(line),
-                ..task("A", &[])
-            };
-            let found = missing_program(&task, finds);
-            assert_eq!(found.as_deref(), expected, "{line}");
         }
     }
 }

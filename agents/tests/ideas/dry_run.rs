@@ -68,3 +68,25 @@ async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
     );
     assert_eq!(house.calls(), 3);
 }
+
+#[tokio::test]
+async fn a_check_that_can_never_run_is_no_check_that_fails_as_it_should() {
+    let checks = ["python3 -m nosuchmodule", "./closed.sh", "python3 -m a"];
+    let mut plan = checked_by(&checks);
+    plan["tasks"][2]["file"] = json!("src/a.py");
+    let files = [("closed.sh", "exit 1\n")];
+    let house = House::with(&rule("idea: pets", &plan), &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let revision = house.revision(spec, 1).await;
+    let told = revision.validation.join("\n");
+    for fault in [
+        "Python has no module `nosuchmodule` on this machine",
+        "what it starts is there, but may not be executed",
+    ] {
+        assert!(told.contains(fault), "{told}");
+    }
+    assert!(!told.contains("T-003"), "{told}");
+    let dry = revision.dry_run.unwrap();
+    assert_eq!((dry.tasks, dry.failed, dry.could_not_run), (3, 0, 1));
+}

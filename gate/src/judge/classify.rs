@@ -30,7 +30,7 @@ const SIGNS: &[(FailureClass, &[&str])] = &[
         &[
             "no matching package named",
             "can't find crate for",
-            "ModuleNotFoundError: No module named",
+            ": No module named ",
             "no required module provides package",
             "ERR_MODULE_NOT_FOUND",
         ],
@@ -95,6 +95,10 @@ mod tests {
             ),
             (
                 "ModuleNotFoundError: No module named 'requests'",
+                FailureClass::MissingDependency,
+            ),
+            (
+                "/usr/bin/python3: No module named pytest",
                 FailureClass::MissingDependency,
             ),
             (
