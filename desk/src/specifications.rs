@@ -11,7 +11,9 @@ use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::specification::{Complexity, Revision, SpecState, Specification};
+use ropewalk_schemas::specification::{
+    Complexity, DryRunCount, Revision, SpecState, Specification,
+};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
@@ -23,9 +25,38 @@ pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approv
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
 
+/// So many warnings are told beside what trying the checks of a plan showed, which is told whole.
+const WARNINGS: usize = 12;
+
+/// Tells whoever is to approve a revision how its checks went before any work, what was found in the plan and not mended, and
+/// what a yes lets run.
+pub fn approval_told(revision: &Revision) -> String {
+    let mut lines = vec![dry_run_told(revision)];
+    let found = revision.dry_run.map_or(0, DryRunCount::open);
+    let shown = usize::try_from(found).map_or(usize::MAX, |found| found.saturating_add(WARNINGS));
+    let warnings = revision.validation.iter().take(shown);
+    lines.extend(warnings.map(|warning| format!("warning: {warning}")));
+    match revision.validation.len().saturating_sub(shown) {
+        0 => {}
+        1 => lines.push("and 1 more warning".to_owned()),
+        more => lines.push(format!("and {more} more warnings")),
+    }
+    lines.push(String::new());
+    lines.push(checks_told(revision));
+    lines.join("\n")
+}
+
+/// Says how the checks of a revision went before any work, or that nobody tried them.
+pub fn dry_run_told(revision: &Revision) -> String {
+    revision.dry_run.map_or_else(
+        || "not dry-run: nobody has tried its checks".to_owned(),
+        |dry_run| format!("dry-run: {}", dry_run.told()),
+    )
+}
+
 /// Shows what a yes lets run, each line of it, in a block in which no surface reads marks; a plan whose checks would end the
 /// block is not taken. Of a task that has landed already it is said.
-pub fn checks_told(revision: &Revision) -> String {
+fn checks_told(revision: &Revision) -> String {
     let mut text = "What a yes lets run as checks:\n```sh\n".to_owned();
     for task in &revision.tasks {
         let done = if revision.kept.contains(&task.id) {
@@ -411,5 +442,45 @@ fn checked(text: &str) -> Result<&str, RequestError> {
         Err(RequestError::Text)
     } else {
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::specification::Document;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Tells of a plan of 20 tasks, so many of whose checks show nothing, with so many lines of findings.
+    fn told(open: Option<u32>, findings: usize) -> String {
+        let findings: Vec<String> = (1..=findings)
+            .map(|one| format!("finding {one}."))
+            .collect();
+        let dry_run = open.map(|open| json!({ "tasks": 20, "failed": 20 - open, "passed": 0 }));
+        let revision = json!({
+            "spec": "00000000-0000-7000-8000-000000000001", "number": 1, "hash": ContentHash::of(b"one"), "validation": findings,
+            "document": Document::default(), "at": "2026-03-01T08:00:00Z", "dry_run": dry_run,
+            "tasks": [{
+                "id": "T-001", "phase": "api", "action": "CREATE", "file": "a.rs",
+                "validation": { "command": "cargo test a", "expected": "exit 0" },
+            }],
+        });
+        approval_told(&serde_json::from_value(revision).unwrap())
+    }
+
+    #[test]
+    fn who_approves_reads_how_the_checks_went_and_each_that_shows_nothing() {
+        let all = told(Some(15), 30);
+        assert!(all.starts_with("dry-run: of 20 checks: 5 failed"), "{all}");
+        for number in 1..=15 + WARNINGS {
+            let line = format!("\nwarning: finding {number}.\n");
+            assert!(all.contains(&line), "{line} {all}");
+        }
+        let rest = "\nand 3 more warnings\n\nWhat a yes lets run as checks:\n```sh\n# T-001\ncargo test a\n```";
+        assert!(all.ends_with(rest), "{all}");
+        let untried = told(None, 0);
+        assert!(untried.starts_with("not dry-run: "), "{untried}");
+        assert!(!untried.contains("warning"), "{untried}");
     }
 }

@@ -141,7 +141,7 @@ pub struct Revision {
     /// The tasks that had landed when it was made and are asked for as before: nothing is done about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<TaskId>,
-    /// Warnings of the validation, for people.
+    /// Warnings of the validation, for people; what trying its checks showed stands first.
     #[serde(default)]
     pub validation: Vec<String>,
     /// How its checks went before anybody approved it; none where nobody tried them.
@@ -172,13 +172,18 @@ pub struct DryRunCount {
 }
 
 impl DryRunCount {
+    /// Counts the tasks whose check shows nothing; a warning says why of each.
+    pub const fn open(self) -> u32 {
+        let shown = self.failed + self.could_not_run + self.selected_no_test + self.passed;
+        self.tasks.saturating_sub(shown)
+    }
+
     /// Says it in a line.
     pub fn told(self) -> String {
         if self.tasks == 0 {
             return "no check was tried: all of it was built before".to_owned();
         }
-        let shown = self.failed + self.could_not_run + self.selected_no_test + self.passed;
-        let open = self.tasks.saturating_sub(shown);
+        let open = self.open();
         let parts = [
             (
                 self.failed,

@@ -78,7 +78,9 @@ async fn told(surface: &Surface, spec: &Specification) -> Result<String, Surface
         Price::told(spec.price.as_ref()),
         spec.revision,
         hash.unwrap_or_default(),
-        content.map(specifications::checks_told).unwrap_or_default(),
+        content
+            .map(specifications::approval_told)
+            .unwrap_or_default(),
     ))
 }
 

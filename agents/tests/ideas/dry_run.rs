@@ -49,6 +49,11 @@ async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
         .iter()
         .find(|question| question.state == QuestionState::Pending && question.consequential);
     let asked = &asked.unwrap().context;
+    assert!(
+        revision.validation[0].contains("`true`, passes before the work"),
+        "{revision:?}"
+    );
+    assert!(asked.contains("dry-run: of 3 checks: "), "{asked}");
     for told in [
         "`true`, passes before the work",
         "there is no `nosuchtool` on this machine",

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use ropewalk_desk::specifications;
+use ropewalk_desk::specifications::{self, dry_run_told};
 use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{
-    Complexity, DryRunCount, FilePlan, Price, SpecState, Specification,
+    Complexity, FilePlan, Price, Revision, SpecState, Specification,
 };
 use ropewalk_schemas::{ContentHash, Priority};
 use serde::Deserialize;
@@ -231,8 +231,8 @@ pub(super) async fn reject(
 }
 
 /// Says as a sentence how the checks went before anybody approved them.
-fn sentence(dry_run: &DryRunCount) -> String {
-    let told = dry_run.told();
+fn sentence(revision: &Revision) -> String {
+    let told = dry_run_told(revision);
     let mut letters = told.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()

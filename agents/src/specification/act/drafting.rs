@@ -62,8 +62,8 @@ pub(super) async fn draft(
         let kept = material.facts.kept(&plan.document, &plan.tasks);
         let dry = dry_run::run(options, &material.look.commit, &plan, &kept).await;
         plan.dry_run = Some(dry.count);
-        plan.warnings.extend(dry.notes);
-        plan.warnings.extend(dry.faults.iter().cloned());
+        let tried = dry.faults.iter().cloned().chain(dry.notes);
+        plan.warnings.splice(..0, tried);
         if dry.faults.is_empty() || dry_runs == DRY_RUNS {
             return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
         }

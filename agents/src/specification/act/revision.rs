@@ -1,7 +1,7 @@
 //! Makes a revision of a plan: what the program knows in the place of guesses, its documents, and the question whether to build.
 
 use ropewalk_config::Trigger;
-use ropewalk_desk::specifications::checks_told;
+use ropewalk_desk::specifications::approval_told;
 use ropewalk_orchestrator::questions::{self, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::amendment::{forget_owners, owner_note};
@@ -20,9 +20,6 @@ use crate::idea_folder::{SPEC, TASKS};
 use crate::specification::context::Material;
 use crate::specification::submission::Plan;
 use crate::specification::{SpecificationOptions, lessons, order, price, prompt};
-
-/// So many warnings stand in the question whether to build.
-const WARNINGS: usize = 12;
 
 /// Makes a revision of a checked plan.
 pub(super) async fn generate(
@@ -218,13 +215,12 @@ fn whether_to_build(
         .render(Trigger::SpecComplete, &values.into())
         .map_err(AgentError::permanent)?;
     let context = format!(
-        "{}\nRevision {}, hash {}, expected cost {}.{}\n\n{}",
+        "{}\nRevision {}, hash {}, expected cost {}.\n{}",
         draft.context,
         revision.number,
         revision.hash,
         Price::told(Some(price)),
-        noted(&revision.validation),
-        checks_told(revision)
+        approval_told(revision)
     );
     let about = About::Specification { spec: spec.id };
     Ok(QuestionRequest {
@@ -235,18 +231,4 @@ fn whether_to_build(
         }),
         ..QuestionRequest::of(draft, about, Some(&spec.idea))
     })
-}
-
-/// Lists what was found in the plan and not mended, so that nobody approves it unseen.
-fn noted(warnings: &[String]) -> String {
-    let mut lines: Vec<String> = warnings
-        .iter()
-        .take(WARNINGS)
-        .map(|warning| format!("warning: {warning}"))
-        .collect();
-    let more = warnings.len().saturating_sub(WARNINGS);
-    if more > 0 {
-        lines.push(format!("and {more} more warnings"));
-    }
-    lines.iter().flat_map(|line| ["\n", line]).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_desk::specifications::{self, ApproveError, ApprovedRevision, checks_told};
+use ropewalk_desk::specifications::{self, ApproveError, ApprovedRevision, approval_told};
 use ropewalk_desk::views::specification;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
@@ -116,12 +116,12 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         return Err(CliError::usage(text));
     }
     let shown = specification::show(&desk.store, spec.clone()).await?;
-    let checks = shown.content.as_ref().map(checks_told);
+    let told = shown.content.as_ref().map(approval_told);
     app.output.note(&format!(
         "revision {} of `{}`\nhash   {newest}\nprice  {price}\n{}",
         spec.revision,
         spec.idea,
-        checks.unwrap_or_default()
+        told.unwrap_or_default()
     ))?;
     App::confirm("Approve exactly this revision and begin its build?")?;
     Ok(newest.clone())

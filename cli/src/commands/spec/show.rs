@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::Args;
+use ropewalk_desk::specifications::dry_run_told;
 use ropewalk_desk::views::{self, specification::SpecificationView};
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
@@ -54,9 +55,7 @@ fn human(shown: &SpecificationView) -> String {
         text.push('\n');
         text.push_str(&tasks(revision));
         // Writing to a String cannot fail.
-        if let Some(dry_run) = revision.dry_run {
-            writeln!(text, "dry-run: {}", dry_run.told()).ok();
-        }
+        writeln!(text, "{}", dry_run_told(revision)).ok();
         for warning in &revision.validation {
             writeln!(text, "warning: {warning}").ok();
         }
@@ -202,7 +201,7 @@ fn details(task: &TaskBlock, document: &Document) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
-    use ropewalk_desk::specifications::checks_told;
+    use ropewalk_desk::specifications::approval_told;
     use ropewalk_schemas::ContentHash;
     use serde_json::{Value, json};
 
@@ -272,7 +271,7 @@ mod tests {
         revision.kept = vec![revision.tasks[0].id.clone()];
         let shown = super::tasks(&revision);
         assert_eq!(shown.matches("is done already").count(), 2, "{shown}");
-        let told = checks_told(&revision);
+        let told = approval_told(&revision);
         assert!(told.contains("# T-001, done already\n"), "{told}");
         assert!(told.contains("# T-002\n"), "{told}");
     }

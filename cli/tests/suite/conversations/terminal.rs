@@ -131,6 +131,7 @@ fn who_approves_at_a_terminal_reads_what_that_lets_run() {
     let mut terminal = Terminal::run(&world, &line, &[]);
     let shown = terminal.shows("Approve exactly this revision", 1);
     assert!(shown.contains("What a yes lets run"), "{shown}");
+    assert!(shown.contains("dry-run: of "), "{shown}");
     assert!(shown.contains(command), "{command}: {shown}");
     terminal.types("n\r");
     assert_eq!(terminal.ends(), Some(2));

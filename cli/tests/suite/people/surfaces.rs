@@ -142,7 +142,14 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
     let shown = ada.say("/execute walks", "Build walks?");
     let told = text(&shown["parameters"]["text"]);
     let checks = "What a yes lets run as checks:\n# T-001\n";
-    for part in ["1 task. Expected price: ", "revision 2", text(&new), checks] {
+    let tried = "\ndry-run: of 1 check: ";
+    for part in [
+        "1 task. Expected price: ",
+        "revision 2",
+        text(&new),
+        tried,
+        checks,
+    ] {
         assert!(told.contains(part), "{part} in {told}");
     }
     ada.press(&shown, "Cancel", "Nothing is started.");

@@ -202,7 +202,7 @@ async fn the_page_of_a_specification_tells_all_that_it_holds() {
         "fn count() {}",
         "Begin on the left.",
         "warning: nobody owns <code>a.txt</code>",
-        "Of 4 checks: 2 failed as it is, before the work, as it should; 1 passed as it is, and has to go on to; 1 shows \
+        "Dry-run: of 4 checks: 2 failed as it is, before the work, as it should; 1 passed as it is, and has to go on to; 1 shows \
          nothing, as a warning says.",
         "The idea used $1.50 so far: 1 call, 1234 tokens in, 56 out.",
         &lesson,
