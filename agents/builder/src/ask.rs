@@ -1,5 +1,7 @@
 //! Puts the questions of a build into a change set.
 
+mod tried;
+
 use std::collections::BTreeMap;
 
 use ropewalk_config::questions::choice::{BranchMoved, BuildFinished, LandingRefused};
@@ -32,14 +34,14 @@ use super::scheduler::adopt::adopted;
 const DIFFERENCE_BYTES: usize = 8 * 1024;
 /// So much of an error goes into a question; the whole lies in the evidence.
 const ERROR_BYTES: usize = 1_500;
-/// What is told of an attempt of which nothing is kept that failed: a person was asked, it was cut off, or it is long ago.
-const NO_FAILURE: &str = "no failure on record";
 
 /// A task that has used up its tries.
 pub(crate) struct FailedTask<'a> {
     pub(crate) task: &'a Task,
     /// Of the whole round.
     pub(crate) class: FailureClass,
+    /// What the agent said of the last try, which is written down with the question.
+    pub(crate) summary: Option<String>,
     /// What its end means for the others.
     pub(crate) standing: TaskImpact,
 }
@@ -55,11 +57,14 @@ pub(crate) async fn task_failed(
     let FailedTask {
         task,
         class,
+        summary,
         standing,
     } = failed;
     let error = task.failures.last().map_or("", |failure| &failure.error);
     let failures: Vec<&Failure> = task.earlier_failures.iter().chain(&task.failures).collect();
     let attempts = failures.last().map_or(0, |last| last.attempt);
+    let mut said = tried::said(context, task).await?;
+    said.extend(summary.map(|summary| (attempts, summary)));
     let values = BTreeMap::from([
         ("task_id", task.id.to_string()),
         ("attempts", attempts.to_string()),
@@ -67,7 +72,10 @@ pub(crate) async fn task_failed(
             "error_message",
             clip::ends(error.trim(), ERROR_BYTES, Weight::Tail).into_owned(),
         ),
-        ("attempts_list", every_attempt(&failures).join("\n")),
+        (
+            "attempts_list",
+            tried::every_attempt(&failures, &said).join("\n"),
+        ),
         ("standing", standing.told()),
         ("recommended", recommended(class).to_owned()),
     ]);
@@ -83,36 +91,6 @@ pub(crate) async fn task_failed(
         draft,
     )
     .await
-}
-
-/// Tells every attempt up to the last that failed, so that their number is that of the attempts.
-fn every_attempt(failures: &[&Failure]) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut before = 0;
-    for failure in failures {
-        lines.extend(match failure.attempt.saturating_sub(before) {
-            0 | 1 => None,
-            2 => Some(format!("- attempt {}: {NO_FAILURE}", before + 1)),
-            _ => Some(format!(
-                "- attempts {} to {}: {NO_FAILURE}",
-                before + 1,
-                failure.attempt - 1
-            )),
-        });
-        lines.push(told(failure));
-        before = failure.attempt;
-    }
-    lines
-}
-
-fn told(failure: &Failure) -> String {
-    let first = failure.error.lines().find(|line| !line.trim().is_empty());
-    format!(
-        "- attempt {}: {} {}",
-        failure.attempt,
-        class_name(failure.class),
-        first.unwrap_or_default().trim()
-    )
 }
 
 /// Writes a class as people and models read it.
@@ -518,35 +496,4 @@ pub(crate) async fn asks_about_budget(context: &Context, build: &Build) -> Resul
 /// Returns whether a question is one about a budget.
 pub(crate) fn is_of_budget(question: &Question) -> bool {
     question.trigger == Trigger::BudgetExceeded.as_str()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_attempt_up_to_the_last_is_told() {
-        let failure = |attempt| Failure {
-            class: FailureClass::Blocked,
-            error: "which colour?".to_owned(),
-            fingerprint: String::new(),
-            attempt,
-        };
-        for (numbers, expected) in [
-            (&[1, 2][..], &["- attempt 1: B", "- attempt 2: B"][..]),
-            (&[2], &["- attempt 1: no", "- attempt 2: B"]),
-            (&[3], &["- attempts 1 to 2: no", "- attempt 3: B"]),
-            (
-                &[1, 3],
-                &["- attempt 1: B", "- attempt 2: no", "- attempt 3: B"],
-            ),
-        ] {
-            let failures: Vec<Failure> = numbers.iter().copied().map(failure).collect();
-            let told = every_attempt(&failures.iter().collect::<Vec<_>>());
-            assert_eq!(told.len(), expected.len(), "{told:?}");
-            for (line, start) in told.iter().zip(expected) {
-                assert!(line.starts_with(start), "{told:?}");
-            }
-        }
-    }
 }

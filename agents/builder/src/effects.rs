@@ -170,6 +170,7 @@ impl<'a> Scene<'a> {
                 let failed = ask::FailedTask {
                     task,
                     class,
+                    summary: self.report.summary.clone(),
                     standing: standing_of(context, task).await?,
                 };
                 ask::task_failed(shared, context, changes, build, failed).await

@@ -82,6 +82,7 @@ pub(super) async fn work_on(
                 session.send_back(&ending::told_with(SPOKE, &words));
             }
             GateVerdict::Refused { told, guidance } => {
+                report.summary = None;
                 let new = hearing.new_of(&guidance);
                 session.send_back(&ending::told_with(&told, &new));
             }

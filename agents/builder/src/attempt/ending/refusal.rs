@@ -77,6 +77,8 @@ async fn changes(
             preserve_ref: report.preserve_ref.clone(),
             summary: report.summary.clone(),
         });
+        // It stands with that try: what follows may end without a word.
+        attempt.summary = None;
     }
     changes.update(&rows.task, &task);
     changes.update(&rows.attempt, &attempt);

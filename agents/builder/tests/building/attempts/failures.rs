@@ -203,6 +203,8 @@ async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
     let question = open.open_question("T-2").await.unwrap();
     assert_eq!(question.trigger, "task_failed_repeatedly");
     assert!(question.text.contains("attempt 3"), "{}", question.text);
+    let said = question.text.matches("\n  Its agent said: Done.").count();
+    assert_eq!(said, 3, "{}", question.text);
     let ids = question.choices.iter().map(|choice| choice.id.as_str());
     assert_eq!(
         ids.collect::<Vec<_>>(),
