@@ -6,7 +6,7 @@ use ropewalk_knowledge::{
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, Failure};
-use ropewalk_schemas::knowledge::KnowledgeKind;
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind};
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ComponentName, KnowledgeId, SpecId, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Query};
@@ -17,26 +17,18 @@ use super::rows::Rows;
 use super::work::Work;
 use crate::error::BuilderError;
 
-/// Gathers the lessons for the task's prompt: those that its specification carries, then what was learned since.
+/// Gathers the lessons for the task's prompt: those that match now, then those that its specification carries and that may
+/// still be told.
 pub(crate) async fn gather(
     work: &Work<'_>,
     report: &mut Report,
 ) -> Result<Vec<String>, BuilderError> {
-    let block = &work.claim.task.block;
-    let mut ids: Vec<KnowledgeId> = block
-        .gotchas
-        .iter()
-        .filter_map(|gotcha| gotcha.id)
-        .collect();
-    let mut texts: Vec<String> = block
-        .gotchas
-        .iter()
-        .map(|gotcha| gotcha.text.clone())
-        .collect();
-    let room = work.shared.options.lessons.saturating_sub(texts.len());
-    for (id, text) in learned_since(work, &ids, room).await? {
-        if !texts.contains(&text) {
-            ids.push(id);
+    let mut ids = Vec::new();
+    let mut texts = Vec::new();
+    let planned = planned(work).await?;
+    for (id, text) in matching(work).await?.into_iter().chain(planned) {
+        if texts.len() < work.shared.options.lessons && !texts.contains(&text) {
+            ids.extend(id);
             texts.push(text);
         }
     }
@@ -44,11 +36,27 @@ pub(crate) async fn gather(
     Ok(texts)
 }
 
-async fn learned_since(
-    work: &Work<'_>,
-    known: &[KnowledgeId],
-    room: usize,
-) -> Result<Vec<(KnowledgeId, String)>, BuilderError> {
+/// Lists the lessons that the specification carries, without those that were withdrawn or replaced since.
+async fn planned(work: &Work<'_>) -> Result<Vec<(Option<KnowledgeId>, String)>, BuilderError> {
+    let store = &work.context.store;
+    let mut usable = Vec::new();
+    for gotcha in &work.claim.task.block.gotchas {
+        let stays = match gotcha.id {
+            None => true,
+            Some(id) => {
+                let item = store.get::<KnowledgeItem>(&id.to_string()).await?;
+                item.is_some_and(|item| item.is_usable())
+            }
+        };
+        if stays {
+            usable.push((gotcha.id, gotcha.text.clone()));
+        }
+    }
+    Ok(usable)
+}
+
+/// Finds the lessons that match the files of the task now, and writes down that it uses them.
+async fn matching(work: &Work<'_>) -> Result<Vec<(Option<KnowledgeId>, String)>, BuilderError> {
     let options = &work.shared.options;
     let context = &work.context;
     let task = &work.claim.task;
@@ -57,8 +65,8 @@ async fn learned_since(
         let (action, minimum) = (task.block.action, options.knowledge_minimum);
         let found = retrieve(&context.store, file, action, minimum, options.lessons).await?;
         for item in found {
-            let seen = known.contains(&item.id) || plan.iter().any(|one| one.item.id == item.id);
-            if !seen && plan.len() < room {
+            let seen = plan.iter().any(|one| one.item.id == item.id);
+            if !seen && plan.len() < options.lessons {
                 plan.push(PlannedInjection {
                     item,
                     task: task.id.clone(),
@@ -80,7 +88,7 @@ async fn learned_since(
     Ok(plan
         .into_iter()
         .filter(|one| injected.carried.contains(&(task.id.clone(), one.item.id)))
-        .map(|one| (one.item.id, one.item.content.clone()))
+        .map(|one| (Some(one.item.id), one.item.content.clone()))
         .collect())
 }
 

@@ -1,7 +1,12 @@
 //! What a model is told of its task: all that it needs, and nothing of what is absent.
 
+use std::collections::BTreeSet;
+
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::specification::Document;
+use ropewalk_schemas::{ComponentName, KnowledgeId};
+use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use crate::world::house::{House, writes};
@@ -56,6 +61,67 @@ async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
     let whole_lines = 4_000 / line.len();
     holds(&told, &[&format!("{}[…]", line.repeat(whole_lines))]);
     lacks(&told, &[&line.repeat(whole_lines + 1)]);
+    open.close().await;
+}
+
+fn lesson(number: u128, glob: &str, state: KnowledgeState) -> KnowledgeItem {
+    let at = chrono::DateTime::UNIX_EPOCH;
+    KnowledgeItem {
+        id: KnowledgeId(uuid::Uuid::from_u128(number)),
+        kind: KnowledgeKind::Gotcha,
+        content: format!("lesson number {number}"),
+        globs: vec![glob.to_owned()],
+        action: None,
+        topics: Vec::new(),
+        confidence: 0.9,
+        executions: BTreeSet::new(),
+        ideas: BTreeSet::new(),
+        evidence: Vec::new(),
+        discovered_by: ComponentName::parse("build").unwrap(),
+        state,
+        superseded_by: None,
+        injections: 0,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_since_the_plan() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with(|options| {
+        (options.lessons, options.hold_out) = (3, false);
+    });
+    let open = house.open().await;
+    let items = [
+        lesson(1, "*.md", KnowledgeState::Deprecated),
+        lesson(2, "*.md", KnowledgeState::Superseded),
+        lesson(3, "*.md", KnowledgeState::Confirmed),
+        lesson(4, "*.md", KnowledgeState::Confirmed),
+        lesson(5, "a.txt", KnowledgeState::Confirmed),
+        lesson(6, "*.txt", KnowledgeState::Confirmed),
+    ];
+    let mut changes = ChangeSet::new();
+    for item in &items {
+        changes.insert(item);
+    }
+    open.services.store.commit(changes).await.unwrap();
+    let planned = items[..4].iter();
+    let planned: Vec<Value> = planned
+        .map(|item| json!({ "id": item.id, "text": item.content }))
+        .collect();
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt", "gotchas": planned,
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    let told = told(&house, "T-1");
+    let lessons = |numbers: [u128; 3]| numbers.map(|number| format!("lesson number {number}"));
+    holds(&told, &lessons([5, 6, 3]).each_ref().map(String::as_str));
+    lacks(&told, &lessons([1, 2, 4]).each_ref().map(String::as_str));
+    let attempt = open.attempts(build.id, "T-1").await.remove(0);
+    assert_eq!(attempt.gotchas, [4, 5, 2].map(|place| items[place].id));
     open.close().await;
 }
 
