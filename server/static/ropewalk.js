@@ -87,12 +87,22 @@
     say();
   }
 
-  // Why this page is not made fresh; nothing where it is.
-  let held = "";
+  // Why this page is not made fresh, and whether it can be loaded without a loss; no words where it is fresh.
+  let held = { words: "", canLoad: false };
   document.addEventListener("ropewalk:held", ({ detail }) => { held = detail; say(); });
+  let said = "";
   function say() {
     const place = document.getElementById("live");
-    if (place) place.textContent = [SAID[standing], held].filter(Boolean).join(". ");
+    const words = [SAID[standing], held.words].filter(Boolean).join(". ");
+    // What stands there already is not read out again, and its link keeps the focus.
+    if (!place || words === said) return;
+    said = words;
+    place.textContent = words;
+    if (!held.canLoad) return;
+    const load = document.createElement("a");
+    load.href = location.pathname + location.search;
+    load.textContent = "Load it";
+    place.append(" ", load);
   }
 
   // What the other tab told before this page listened, or while it could not be reached, is asked for. Where that fails, the
@@ -130,7 +140,7 @@
     dress();
   }
   // Whoever has done with a field may let it go.
-  const letGo = () => { if (held) refreshSoon(); };
+  const letGo = () => { if (held.words) refreshSoon(); };
   document.addEventListener("focusout", letGo);
   document.addEventListener("ropewalk:taken-back", letGo);
 

@@ -1,9 +1,11 @@
 // Keeps what somebody does on a page while it is made fresh: what they write, open and send. What they began to write is
-// never taken away, and never moved to something else than they read: the page waits, and says so.
+// never taken away, and what they write or decide is never moved to something else than they read: the page waits, and
+// says so.
 "use strict";
 (() => {
   const HELD = "What stands here has changed. This page waits, since what you write would be lost";
-  const tell = (words) => document.dispatchEvent(new CustomEvent("ropewalk:held", { detail: words }));
+  const NEWER = "There is something newer than what you read here. This page waits, since you decide about what it shows.";
+  const tell = (words, canLoad = false) => document.dispatchEvent(new CustomEvent("ropewalk:held", { detail: { words, canLoad } }));
   const WRITTEN = "#page :is(input:not([type=hidden]), textarea, select)";
 
   function isWritten(field) {
@@ -34,13 +36,36 @@
     return other && about(field.form) === about(other.form ?? field.form);
   }
 
-  document.addEventListener("htmx:before:swap", (swap) => {
+  // What the forms of this page decide about, as they first showed it: a form may be away for a while, and come back about
+  // something else. One that is folded away shows nothing yet.
+  const shown = new Map();
+  const decided = (place) => [...place.querySelectorAll("#page input[data-shown]")];
+  const nameOf = (field) => `${field.form.getAttribute("action")} ${field.name}`;
+  function note() {
+    for (const field of decided(document)) {
+      if (field.closest("details:not([open])")) shown.delete(nameOf(field));
+      else if (!shown.has(nameOf(field))) shown.set(nameOf(field), field.defaultValue);
+    }
+  }
+
+  /** Finds out whether a form of the answer decides about something else than it did here. */
+  function isNewer(answer) {
+    return decided(answer).some((field) => (shown.get(nameOf(field)) ?? field.defaultValue) !== field.defaultValue);
+  }
+
+  /** Says why a page may not become what the server answered; nothing where it may. */
+  function whyHeld(answer) {
     const written = [...document.querySelectorAll(WRITTEN)].filter(isWritten);
-    const answer = written.length && new DOMParser().parseFromString(swap.detail.ctx.text, "text/html");
     // What stands on a line is in no page that the server sends.
-    const isHeld = document.querySelector(".said") || !written.every((field) => wouldStay(field, answer));
-    if (isHeld) swap.preventDefault();
-    tell(isHeld ? HELD : "");
+    if (document.querySelector(".said") || !written.every((field) => wouldStay(field, answer))) return HELD;
+    return isNewer(answer) ? NEWER : "";
+  }
+
+  document.addEventListener("htmx:before:swap", (swap) => {
+    note();
+    const why = whyHeld(new DOMParser().parseFromString(swap.detail.ctx.text, "text/html"));
+    if (why) swap.preventDefault();
+    tell(why, why === NEWER);
   });
   document.addEventListener("htmx:response:error", () => tell("This page is no longer there as it is shown; load it again"));
 

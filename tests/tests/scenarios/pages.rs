@@ -1,5 +1,7 @@
 //! The pages in a real browser: the whole way from an idea to its merge, and what goes wrong on the way.
 
+mod shown;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
