@@ -5,12 +5,15 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use ropewalk_config::Trigger;
+use ropewalk_desk::builds::landing;
 use ropewalk_desk::questions;
 use ropewalk_desk::views;
 use ropewalk_orchestrator::questions::{AnswerInput, default_of, role};
 use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
+use ropewalk_store::{ReadError, Store};
 use serde::Deserialize;
 
 use super::form::Fields;
@@ -59,6 +62,8 @@ struct QuestionView {
     choices: Vec<OfferedChoice>,
     /// The page of what it is about, and how that is called.
     about: Option<(String, String)>,
+    /// The page that shows what landing the build comes to, while it asks for that.
+    landing: Option<String>,
     /// What a yes holds for.
     bound: Option<String>,
     /// Who is asked first, and whether this person is one of those.
@@ -82,14 +87,16 @@ impl QuestionView {
         }
     }
 
-    fn new(question: Question, frame: &Frame) -> Self {
+    async fn load(store: &Store, question: Question, frame: &Frame) -> Result<Self, ReadError> {
+        let landing = landing_page(store, &question).await?;
         let offered = question.choices.iter().map(|choice| OfferedChoice {
             refusal: questions::needed(&question, &choice.id)
                 .and_then(|right| frame.refusal(right)),
             choice: choice.clone(),
         });
         let role = role(&question);
-        Self {
+        Ok(Self {
+            landing,
             role,
             is_mine: frame.person.roles.contains(&role),
             text: markdown::html(&question.text),
@@ -98,7 +105,7 @@ impl QuestionView {
             about: about(&question),
             bound: question.content.as_ref().map(bound),
             question,
-        }
+        })
     }
 
     fn is_open(&self) -> bool {
@@ -126,11 +133,18 @@ pub(super) async fn list(
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
     let name = which.idea.as_deref().map(idea::named).transpose()?;
-    let found = views::question::list(&shared.services.store, name.as_ref(), which.all).await?;
-    let (mut open, mut closed): (Vec<QuestionView>, Vec<QuestionView>) = found
-        .into_iter()
-        .map(|question| QuestionView::new(question, &frame))
-        .partition(QuestionView::is_open);
+    let store = &shared.services.store;
+    let found = views::question::list(store, name.as_ref(), which.all).await?;
+    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    for question in found {
+        let asked = QuestionView::load(store, question, &frame).await?;
+        let of_its_kind = if asked.is_open() {
+            &mut open
+        } else {
+            &mut closed
+        };
+        of_its_kind.push(asked);
+    }
     open.sort_by_key(|asked| !asked.is_mine);
     closed.sort_by_key(|asked| std::cmp::Reverse(asked.question.asked_at));
     page(&Inbox {
@@ -149,7 +163,7 @@ pub(super) async fn show(
     frame: Frame,
 ) -> Result<Response, Problem> {
     let question = found(&shared, &id).await?;
-    let asked = QuestionView::new(question, &frame);
+    let asked = QuestionView::load(&shared.services.store, question, &frame).await?;
     page(&One { frame, asked })
 }
 
@@ -194,6 +208,24 @@ fn about(question: &Question) -> Option<(String, String)> {
             Some((path, format!("task {task}")))
         }
     }
+}
+
+/// Returns the page that shows what landing comes to, where an open question asks for that and the build can be landed.
+async fn landing_page(store: &Store, question: &Question) -> Result<Option<String>, ReadError> {
+    let About::Build { build } = &question.about else {
+        return Ok(None);
+    };
+    let trigger = Trigger::parse(&question.trigger);
+    let asks = matches!(
+        trigger,
+        Some(Trigger::BuildFinished | Trigger::LandingRefused)
+    );
+    if !asks || question.state != QuestionState::Pending {
+        return Ok(None);
+    }
+    let build = store.get::<Build>(&build.to_string()).await?;
+    let build = build.filter(|build| landing::admits(build).is_ok());
+    Ok(build.map(|build| format!("/builds/{}/landing", build.id)))
 }
 
 /// Says what a yes holds for, and for nothing else.

@@ -303,6 +303,48 @@ async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_the_branch_of_a_build_leads_to_what_landing_it_comes_to() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let asked = house.asked("build_finished", ["merge", "leave"]).await;
+    let store = &house.services.store;
+    let about = async |kind: Value| {
+        let question = store.get::<Question>(&asked.to_string()).await.unwrap();
+        let question = question.unwrap();
+        let mut changes = ChangeSet::new();
+        changes.update(
+            &question,
+            &Question {
+                about: serde_json::from_value(kind).unwrap(),
+                ..question.record.clone()
+            },
+        );
+        store.commit(changes).await.unwrap();
+    };
+    let browser = Browser::new(&house).await;
+    let link = format!("<a href=\"/builds/{build}/landing\">See what landing comes to</a>");
+    let leads = async || {
+        let mut leads = Vec::new();
+        for path in ["/questions".to_owned(), format!("/questions/{asked}")] {
+            leads.push(browser.read(&path).await.text.contains(&link));
+        }
+        leads
+    };
+    let finish = |build: &mut Build| build.state = BuildState::Succeeded;
+    about(json!({ "kind": "build", "build": build })).await;
+    // What has not come to its end has no such page.
+    assert_eq!(leads().await, [false, false]);
+    house.change(build, finish).await;
+    assert_eq!(leads().await, [true, true]);
+    let proof = browser.proof().await;
+    let path = format!("/questions/{asked}/answer");
+    let sent = browser.send(&path, &[("choice", "leave")], Some(&proof));
+    assert_eq!(sent.await.status, 303);
+    assert_eq!(leads().await, [false, false]);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_shows_what_somebody_says_in_the_idea_of_another_as_theirs() {
     let house = House::new().await;
     let begun = json!({ "text": "Walks", "slug": "walks" });
