@@ -47,6 +47,20 @@ impl<'a> Browser<'a> {
         answered(asked.body(form.finish())).await
     }
 
+    /// Returns the names of what can be written in the form of a page that is sent to `path`.
+    pub(crate) async fn fields(&self, page: &str, path: &str) -> Vec<String> {
+        let page = self.read(page).await.text;
+        let sent = format!("action=\"{path}\"");
+        let (_, form) = page.split_once(&sent).unwrap();
+        let form = form.split("</form>").next().unwrap_or_default();
+        let fields = form.split(['<', '>']).filter(|tag| {
+            let kinds = ["input ", "textarea ", "select "];
+            kinds.iter().any(|kind| tag.starts_with(kind)) && !tag.contains("type=\"hidden\"")
+        });
+        let names = fields.filter_map(|field| field.split_once(" name=\"")?.1.split('"').next());
+        names.map(str::to_owned).collect()
+    }
+
     /// Returns the proof that stands in the forms of a page.
     pub(crate) async fn proof(&self) -> String {
         let page = self.read("/ideas/new").await.text;

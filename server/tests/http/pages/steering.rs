@@ -23,11 +23,12 @@ async fn a_build_is_paused_resumed_and_stopped_by_the_forms_of_its_page() {
     let browser = Browser::new(&house).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}");
+    // Every field of the form that the page shows is filled in.
     let post = async |verb: &str, proof: Option<&str>| {
-        let fields = [("reason", "lunch")];
-        browser
-            .send(&format!("{path}/{verb}"), &fields, proof)
-            .await
+        let form = format!("{path}/{verb}");
+        let fields = browser.fields(&path, &form).await;
+        let fields: Vec<_> = fields.iter().map(|name| (name.as_str(), "lunch")).collect();
+        browser.send(&form, &fields, proof).await
     };
     let why = async || {
         let page = browser.read(&path).await.text;
