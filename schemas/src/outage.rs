@@ -84,7 +84,7 @@ impl std::fmt::Display for Outage {
             (_, Some(at)) => write!(
                 formatter,
                 ", looked at again at {}",
-                at.format("%H:%M:%S UTC")
+                at.format("%Y-%m-%d %H:%M:%S UTC")
             ),
             (OutageClass::Key { .. }, None) => {
                 formatter.write_str("; set the variable and start the program again")

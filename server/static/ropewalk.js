@@ -244,13 +244,8 @@
     button.hidden = false;
   }
 
-  // --- Times, and where we are ----------------------------------------------------------------------------------------
-  const near = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  // --- Where we are ---------------------------------------------------------------------------------------------------
   function dress() {
-    for (const time of document.querySelectorAll("time")) {
-      const at = new Date(time.dateTime);
-      if (!Number.isNaN(at.valueOf())) { time.textContent = near.format(at); time.title = time.dateTime; }
-    }
     for (const link of document.querySelectorAll(".top nav a")) {
       const path = new URL(link.href).pathname;
       const isHere = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);

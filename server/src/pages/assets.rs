@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::take::Path;
 
 /// Every file, with what it is.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     (
         "ropewalk.css",
         "text/css; charset=utf-8",
@@ -22,6 +22,11 @@ const FILES: [(&str, &str, &str); 8] = [
         "ropewalk.js",
         "text/javascript; charset=utf-8",
         include_str!("../../static/ropewalk.js"),
+    ),
+    (
+        "times.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../static/times.js"),
     ),
     (
         "writing.js",

@@ -12,6 +12,7 @@ use ropewalk_schemas::advice::Words;
 use self::entering::Target;
 use super::form::WrittenText;
 use super::frame::{is_wanted, page};
+use super::shown;
 use crate::shared::ServerState;
 
 /// What somebody does who is not logged in; who has a token fills it in below.

@@ -1,7 +1,7 @@
 //! How values stand on pages: times in the reader's zone, money and tokens as they are known, states in one word.
 
 use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use ropewalk_runtime::terminal;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::task::TaskBlock;
@@ -26,6 +26,9 @@ pub(super) async fn find<R: Record>(
     let found = shared.services.store.get::<R>(&whole.to_string()).await?;
     Ok(found.ok_or_else(unknown)?.into_inner())
 }
+
+/// What follows a time that a text names.
+const ZONE: &str = " UTC";
 
 /// Returns a time as markup: a script tells it in the zone of the reader, and without one it is in UTC.
 pub(super) fn time(at: &DateTime<Utc>) -> String {
@@ -75,23 +78,50 @@ pub(super) fn comes_to(block: &TaskBlock) -> String {
     told.map_or_else(|| block.in_words(), str::to_owned)
 }
 
-/// Returns a line as markup, in which what stands in backticks is code.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Returns a text as markup, in which the times that it names in UTC are told as all others are.
+pub(super) fn with_times(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(ZONE) {
+        match time_at_end(before) {
+            Some((words, at)) => shown.extend([escape(words), time(&at)]),
+            None => shown.extend([escape(before), ZONE.to_owned()]),
+        }
+        rest = after;
+    }
+    shown + &escape(rest)
+}
+
+/// Splits a text into what stands before the time at its end, and that time.
+fn time_at_end(text: &str) -> Option<(&str, DateTime<Utc>)> {
+    let mut words = text.rsplitn(3, ' ');
+    let (clock, day) = (words.next()?, words.next()?);
+    let (words, told) = text.split_at(text.len() - day.len() - 1 - clock.len());
+    let forms = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
+    let at = forms
+        .iter()
+        .find_map(|form| NaiveDateTime::parse_from_str(told, form).ok())?;
+    Some((words, at.and_utc()))
+}
+
+/// Returns a line as markup, in which what stands in backticks is code, and times are told as all others are.
 pub(super) fn line_of(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let escape = |text: &str| {
-        text.replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;")
-            .replace('"', "&quot;")
-    };
     let parts: Vec<&str> = text.split('`').collect();
     let last = parts.len() - 1;
     let mut shown = String::new();
     for (number, part) in parts.into_iter().enumerate() {
         match (number % 2, number == last) {
-            (0, _) => shown.push_str(&escape(part)),
+            (0, _) => shown.push_str(&with_times(part)),
             // One that is not closed stands for itself.
             (_, true) => shown.extend(["`", &escape(part)]),
             (_, false) => shown.extend(["<code>", &escape(part), "</code>"]),
@@ -158,6 +188,25 @@ mod tests {
         ] {
             assert_eq!(line_of(text), shown);
         }
+    }
+
+    #[test]
+    fn times_in_a_text_are_marked_and_nothing_else_is() {
+        let marked = "<time datetime=\"2026-03-01T08:00:07Z\">2026-03-01 08:00 UTC</time>";
+        for (text, shown) in [
+            ("2026-03-01 08:00:07 UTC", marked.to_owned()),
+            (
+                "<b> since 2026-03-01 08:00:07 UTC, & on",
+                format!("&lt;b&gt; since {marked}, &amp; on"),
+            ),
+            ("at 08:00 UTC", "at 08:00 UTC".to_owned()),
+            ("é 8 UTC", "é 8 UTC".to_owned()),
+            (" UTC", " UTC".to_owned()),
+        ] {
+            assert_eq!(with_times(text), shown);
+        }
+        let code = "`2026-03-01 08:00 UTC`";
+        assert_eq!(line_of(code), "<code>2026-03-01 08:00 UTC</code>");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod first;
 mod learned;
 mod specification;
 mod steering;
+mod times;
 
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::Session;
