@@ -41,11 +41,14 @@ async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else()
     let browser = Browser::new(&house).await;
     for (path, told) in [
         ("/", "There is no idea yet"),
+        ("/questions", "<a href=\"/\">The board</a> shows"),
         ("/questions", "Nothing waits for you"),
         ("/builds", "Nothing was built yet"),
         ("/running", "Nothing is wrong"),
+        ("/running", "Nobody waits. A task that needs a file"),
+        ("/running", "No file is locked. A task that is worked on"),
         ("/knowledge", "Nothing was learned yet"),
-        ("/usage", "No model was asked yet"),
+        ("/usage", "asked yet. <a href=\"/ideas/new\">Begin an idea"),
         ("/events", "Nothing of this kind happened"),
         ("/ideas/new", "What do you have in mind?"),
     ] {
