@@ -418,6 +418,10 @@ fn the_state_lies_in_the_state_directory_of_the_user_unless_told_otherwise() -> 
     let locations = desk.load(&[], &[])?.locations(&environment)?;
     let home = desk.root.path().join("home");
     assert_eq!(locations.state, home.join(".local/state/ropewalk/project"));
+    let elsewhere = desk.root.path().join("elsewhere");
+    let flag = format!("project.state={}", elsewhere.display());
+    let told = desk.load(&[], &[&flag])?.locations(&environment)?;
+    assert_eq!(told.state, elsewhere);
     let homeless = desk.load(&[], &[])?.locations(&Environment::default());
     assert_eq!(homeless, Err(ConfigError::NoStateHome));
     Ok(())
