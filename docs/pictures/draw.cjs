@@ -5,6 +5,9 @@ const { join } = require("node:path");
 const { chromium } = require("playwright-core");
 const { moments } = require("./moments.cjs");
 
+// What stands below each other on these is seen at once.
+const TALL = { clip: { x: 0, y: 0, width: 1200, height: 1040 }, fullPage: true };
+const SHAPES = { build: TALL, task: TALL };
 const SIZE = { width: 1200, height: 760 };
 
 (async () => {
@@ -18,6 +21,6 @@ const SIZE = { width: 1200, height: 760 };
   await page.goto(link);
   // What is opened before it has gone on by itself would be left again.
   await page.waitForURL((url) => url.pathname !== "/login");
-  await moments(page, link, (name) => page.screenshot({ path: join(folder, `${name}.png`) }));
+  await moments(page, link, (name) => page.screenshot({ path: join(folder, `${name}.png`), ...SHAPES[name] }));
   await browser.close();
 })().catch((error) => { console.error(error); process.exit(1); });
