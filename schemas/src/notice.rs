@@ -63,11 +63,12 @@ pub struct Notice {
     pub outdated: bool,
     /// Names it in what is sent back; nobody guesses it.
     pub nonce: String,
-    /// What the port calls the messages by which it arrived, the newest last.
+    /// What the port calls the messages by which it arrived and that are to be mended when it is over, the newest last. Each that is
+    /// sent again takes the place of those before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
-    /// What the port calls the pieces that arrived before those, where it is told in several; they are not mended, but what is said in
-    /// reply to one is said of it.
+    /// What the port calls what arrived before those: the pieces, where it is told in several, and what was mended since another
+    /// message asks. They are not mended when it is over, but what is said in reply to one is said of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<String>,
     /// How many pieces of it arrived, while it is told in several and not all did.

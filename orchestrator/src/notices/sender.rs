@@ -25,8 +25,8 @@ use crate::timers;
 const LOOK: Duration = Duration::from_secs(5);
 /// How many notices one look takes.
 const AT_ONCE: u32 = 256;
-/// How many messages of one notice are mended when it is over, and how many pieces before them are known.
-const MESSAGES: usize = 16;
+/// How many messages of one notice are known that are not its newest: words in reply to one are said of it.
+const EARLIER: usize = 512;
 /// How long what is over is kept.
 const KEPT: TimeDelta = TimeDelta::days(30);
 
@@ -208,7 +208,11 @@ impl Sender {
                     notice.sent_at = Some(now);
                     notice.error = None;
                     begin_anew(notice);
-                    know(&mut notice.messages, message.clone());
+                    let is_new = |message: &String| !notice.messages.contains(message);
+                    let message = message.clone().filter(is_new);
+                    notice.messages.extend(message);
+                    // One message at a time asks: the buttons of those before it go.
+                    notice.outdated |= notice.question.is_some() && notice.messages.len() > 1;
                 };
                 self.change(together, arrived, context).await?;
                 self.works(context).await?;
@@ -281,14 +285,38 @@ impl Sender {
         Ok(Some(rest))
     }
 
-    /// Puts what became of a question in the place of what was asked.
+    /// Puts what became of a question in the place of what was asked; while it is open, the newest message asks on.
     async fn mend(
         &self,
         notice: &Versioned<Notice>,
         question: Option<&Question>,
         context: &Context,
     ) -> Result<Option<Duration>, RoundError> {
-        let words = question.map(text::closed).unwrap_or_default();
+        let is_open = question.is_some_and(|question| question.state == QuestionState::Pending);
+        let words = match question {
+            Some(question) if is_open => text::asked_again(question),
+            question => question.map(text::closed).unwrap_or_default(),
+        };
+        let old = notice.messages.len().saturating_sub(usize::from(is_open));
+        if let Err(error) = self.edit(notice, old, words).await {
+            return self.mend_later(notice, error, context).await;
+        }
+        let mut after = notice.record.clone();
+        after.outdated = false;
+        after.error = None;
+        if is_open {
+            for message in after.messages.drain(..old) {
+                know(&mut after.earlier, Some(message));
+            }
+        }
+        let mut changes = ChangeSet::new();
+        changes.update(notice, &after);
+        // Where it was closed meanwhile, or another message became known, the next look finds it as it is by then.
+        self.record(changes, context).await.map(|()| None)
+    }
+
+    /// Puts words in the place of the oldest messages of a notice; to do that twice changes nothing.
+    async fn edit(&self, notice: &Notice, old: usize, words: NoticeText) -> Result<(), SendError> {
         let telling = Notification {
             nonce: notice.nonce.clone(),
             event_type: notice.event_type.clone(),
@@ -298,36 +326,39 @@ impl Sender {
             silent: true,
             pieces: 0,
         };
-        for message in &notice.messages {
+        for message in notice.messages.iter().take(old) {
             failpoint!(&format!("notices.{}.edit.before", self.port.name()));
             let edited = self.port.edit(message, &telling).await;
             failpoint!(&format!("notices.{}.edit.after", self.port.name()));
             match edited {
                 // A message that is gone needs no mending.
                 Ok(()) | Err(SendError::Refused(_)) => {}
-                // To mend it twice changes nothing.
-                Err(error) => {
-                    let (after, reason) = match error {
-                        SendError::Later { after, reason } => (after, reason),
-                        error => (None, error.to_string()),
-                    };
-                    let rest = decide::pause(notice.tries + 1, after);
-                    let due = context.now() + rest;
-                    let later = |notice: &mut Notice| {
-                        notice.tries += 1;
-                        notice.error = Some(reason.clone());
-                        notice.due = due;
-                    };
-                    self.change(&[notice], later, context).await?;
-                    return Ok(Some(rest));
-                }
+                Err(error) => return Err(error),
             }
         }
-        let mended = |notice: &mut Notice| {
-            notice.outdated = false;
-            notice.error = None;
+        Ok(())
+    }
+
+    /// Leaves what is outdated for a later try.
+    async fn mend_later(
+        &self,
+        notice: &Versioned<Notice>,
+        error: SendError,
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let (after, reason) = match error {
+            SendError::Later { after, reason } => (after, reason),
+            error => (None, error.to_string()),
         };
-        self.change(&[notice], mended, context).await.map(|()| None)
+        let rest = decide::pause(notice.tries + 1, after);
+        let due = context.now() + rest;
+        let later = |notice: &mut Notice| {
+            notice.tries += 1;
+            notice.error = Some(reason.clone());
+            notice.due = due;
+        };
+        self.change(&[notice], later, context).await?;
+        Ok(Some(rest))
     }
 
     /// Gives notices up, and says so where operators look. A question waits no longer for whoever does not hear it: its time
@@ -424,10 +455,10 @@ impl Sender {
 }
 
 /// Adds what a message is called to those that are known, of which the newest count.
-fn know(messages: &mut Vec<String>, message: Option<String>) {
-    messages.extend(message);
-    let surplus = messages.len().saturating_sub(MESSAGES);
-    messages.drain(..surplus);
+fn know(earlier: &mut Vec<String>, message: Option<String>) {
+    earlier.extend(message);
+    let surplus = earlier.len().saturating_sub(EARLIER);
+    earlier.drain(..surplus);
 }
 
 /// Lets a notice be told from its first piece on when it is told again.

@@ -72,6 +72,11 @@ pub(super) fn question(question: &Question, spec: Option<&Specification>) -> Not
     )
 }
 
+/// Says of a message that another one asks by now.
+pub(super) fn asked_again(question: &Question) -> NoticeText {
+    text("Asked again below", [question.text.clone()], None)
+}
+
 /// Says what became of a question.
 pub(super) fn closed(question: &Question) -> NoticeText {
     let title = match (&question.answer, question.state) {

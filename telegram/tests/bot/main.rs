@@ -9,6 +9,7 @@ mod losing;
 mod outage;
 mod phones;
 mod reaching;
+mod reminding;
 mod strangers;
 mod streaming;
 mod talking;
