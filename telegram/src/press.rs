@@ -1,6 +1,6 @@
 //! Takes answers: a press of a button, and words in reply to what was asked.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::{self, RefusedAnswer};
 use ropewalk_orchestrator::questions::{AnswerError, AnswerInput};
@@ -107,14 +107,23 @@ async fn chosen(
     };
     let is_open = question.state == QuestionState::Pending;
     let handle = port::handle(whom.chat, message);
+    let sent_at = sent_at(&notice, &handle);
     remember(surface, &notice, handle, is_open).await?;
-    if is_open && surface.services.clock.now() - notice.due > NONCE_LIFE {
+    if is_open && surface.services.clock.now() - sent_at > NONCE_LIFE {
         return nothing("This button is too old; /questions puts the question again.");
     }
     match question.choices.get(mark.place) {
         Some(choice) => Ok(PressOutcome::Chosen(id, choice.clone())),
         None => nothing("This button means nothing."),
     }
+}
+
+/// Returns when a message was sent that bears a button of a notice. Of any but the newest it is only known that it was not
+/// before the notice was made.
+fn sent_at(notice: &Notice, handle: &str) -> DateTime<Utc> {
+    let is_newest = notice.messages.last().is_some_and(|last| last == handle);
+    let newest_sent = notice.sent_at.filter(|_| is_newest);
+    newest_sent.unwrap_or(notice.created_at)
 }
 
 /// Writes down a message of which nobody knew whether it arrived, so that it is mended with the others.
@@ -128,7 +137,7 @@ async fn remember(
         return Ok(());
     }
     let mut after = notice.record.clone();
-    after.messages.push(handle);
+    after.messages.insert(0, handle);
     // While the question is open, its answer mends this one too.
     after.outdated |= !is_open && after.state == NoticeState::Sent;
     let mut changes = ChangeSet::new();

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chrono::TimeDelta;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Deadlines, QuestionRequest};
@@ -176,20 +175,16 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
 async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_again()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let (clock, mut moves) = running();
+    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
     let id = house.ask_what_binds("build_finished", "Merge?").await?;
     let asked = phones.message(ADA, "Merge?").await?;
     phones.reply(ADA, &asked, "Merge it").await?;
     phones.message(ADA, "press a button").await?;
     assert_eq!(house.question(id).await?.state, QuestionState::Pending);
 
-    house.grow_old(id, TimeDelta::days(15)).await?;
-    phones
-        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
-        .await?;
-    phones.shown("This button is too old").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-    phones.write(ADA, ADA, "/questions").await?;
+    // A reminder is asked by another message; the button of the first grows no younger by it.
+    clock.advance(Duration::from_hours(15 * 24));
     let again = until("the question again", || async {
         let messages = phones.messages(ADA).await?.into_iter();
         let mut put = messages.filter(|one| one.text.contains("Merge?"));
@@ -197,10 +192,16 @@ async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_a
     })
     .await?;
     phones
+        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones.shown("This button is too old").await?;
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    phones
         .press(ADA, ADA, again.id, &again.buttons[0].1)
         .await?;
     phones.shown("Taken: Merge it").await?;
     assert_eq!(answers(&house).await?, 1);
+    moves.shutdown().await;
     house.close().await
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chrono::TimeDelta;
 use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_desk::people::People;
@@ -20,7 +19,7 @@ use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
-use ropewalk_store::{ChangeSet, CommitError, Location, Query, Store};
+use ropewalk_store::{ChangeSet, Location, Query, Store};
 use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort};
 use ropewalk_tests::servers::TelegramServer;
 
@@ -231,30 +230,6 @@ impl House {
         let of_it = Query::new().equal("question", id);
         let told = self.services.store.list::<Notice>(of_it).await?;
         Ok(told.into_iter().map(|notice| notice.record).collect())
-    }
-
-    /// Lets what was told of a question be `age` old.
-    pub(crate) async fn grow_old(&self, id: QuestionId, age: TimeDelta) -> anyhow::Result<()> {
-        let store = &self.services.store;
-        loop {
-            let of_it = Query::new().equal("question", id);
-            let mut changes = ChangeSet::new();
-            for notice in store.list::<Notice>(of_it).await? {
-                let due = notice.due - age;
-                changes.update(
-                    &notice,
-                    &Notice {
-                        due,
-                        ..notice.record.clone()
-                    },
-                );
-            }
-            match store.commit(changes).await {
-                // One of them may be on its way.
-                Err(CommitError::Conflict { .. }) => {}
-                done => return Ok(done.map(drop)?),
-            }
-        }
     }
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
