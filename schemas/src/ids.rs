@@ -73,6 +73,8 @@ uuid_ids! {
     SessionId = "session id",
     /// Names a chat message.
     MessageId = "message id",
+    /// Names what somebody is answered in a chat.
+    ReplyId = "reply id",
     /// Names a specification over all its revisions.
     SpecId = "specification id",
     /// Names a build.

@@ -54,8 +54,8 @@ pub use glob_pattern::{GlobPattern, GlobPatternError};
 pub use host_pattern::{HostPattern, HostPatternError};
 pub use ids::{
     AttemptId, BuildId, CallId, ChoiceId, CommitId, ComponentName, ContentHash, CorrelationId,
-    EventId, InvalidId, KnowledgeId, MessageId, ProjectName, QuestionId, RequirementId, ReviewId,
-    SessionId, Slug, SpecId, TaskId, TimerId, UserSlug,
+    EventId, InvalidId, KnowledgeId, MessageId, ProjectName, QuestionId, ReplyId, RequirementId,
+    ReviewId, SessionId, Slug, SpecId, TaskId, TimerId, UserSlug,
 };
 pub use payload::Payload;
 pub use repo_path::{RepoPath, RepoPathError};

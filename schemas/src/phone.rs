@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
-    BuildId, ChoiceId, CommitId, ContentHash, MessageId, QuestionId, Slug, SpecId, UserSlug,
+    BuildId, ChoiceId, CommitId, ContentHash, MessageId, QuestionId, ReplyId, Slug, SpecId,
+    UserSlug,
 };
 
 /// What is known of the phone of a person.
@@ -46,6 +47,9 @@ pub struct Phone {
     /// The message in which the words of an answer are shown while they come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
+    /// What is still to be said in answer to what this person did, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<Reply>,
     /// How often a message of an answer may have arrived twice, or one be left of its words that nobody edits.
     #[serde(default)]
     pub repeats: u32,
@@ -136,6 +140,43 @@ pub struct Draft {
     pub sending: bool,
 }
 
+/// What somebody is answered in a chat, until all of it arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reply {
+    /// Names it.
+    pub id: ReplyId,
+    /// The chat.
+    pub chat: i64,
+    /// The message there in whose place it is put; it is one of its own without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<i32>,
+    /// What is said, with its marks.
+    pub text: String,
+    /// What can be pressed below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buttons: Vec<Button>,
+    /// Whether the field for an answer opens.
+    #[serde(default)]
+    pub wants_words: bool,
+    /// How many messages of it arrived, where it is said in several.
+    #[serde(default)]
+    pub pieces: u32,
+    /// Whether the next one was handed over; whether that arrived is not known yet.
+    #[serde(default)]
+    pub sending: bool,
+    /// When it was made.
+    pub at: DateTime<Utc>,
+}
+
+/// A button below a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Button {
+    /// What people read.
+    pub label: String,
+    /// What comes back when it is pressed; at most 64 bytes.
+    pub data: String,
+}
+
 impl Phone {
     /// Returns the phone of a person, of which nothing is known.
     pub const fn of(person: UserSlug) -> Self {
@@ -152,6 +193,7 @@ impl Phone {
             landing: None,
             starting: None,
             draft: None,
+            replies: Vec::new(),
             repeats: 0,
         }
     }

@@ -11,14 +11,7 @@ use url::Url;
 
 use crate::styled::StyledText;
 
-/// A button below a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Button {
-    /// What people read.
-    pub(crate) label: String,
-    /// What comes back when it is pressed; at most 64 bytes.
-    pub(crate) data: String,
-}
+pub(crate) use ropewalk_schemas::phone::Button;
 
 /// A message to a chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,20 +1,21 @@
 //! Hears what people do in Telegram, in one process at a time: it asks for it, or lets Telegram bring it, see `bot/hook.rs`.
 
 pub(crate) mod hook;
+mod settling;
 
 use std::time::Duration;
 
 use ropewalk_orchestrator::notices::Turn;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::InvalidId;
+use settling::{REST, settle};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use url::Url;
 
 use crate::api::ApiError;
-use crate::settling::{REST, settle};
 use crate::surface::{CHANNEL, Parts, Surface};
-use crate::{commands, talk};
+use crate::{commands, replies, talk};
 
 /// How long whoever is not the poller waits to become it.
 const WAIT: Duration = Duration::from_secs(5);
@@ -56,7 +57,9 @@ impl Bot {
             };
             while !stop.is_cancelled() {
                 let follows = talk::follow(self.surface.clone(), stop.clone());
-                let served = Box::pin(async { tokio::join!(self.hear(&stop), follows) });
+                let replies = replies::deliver(self.surface.clone(), stop.clone());
+                let served = async { tokio::join!(self.hear(&stop), follows, replies) };
+                let served = Box::pin(served);
                 // Losing the phones changes nothing about the work.
                 let Err(crash) = Supervisor::guard(CHANNEL, served).await else {
                     break;

@@ -10,15 +10,13 @@ use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::phone::LandingOffer;
+use ropewalk_schemas::phone::{LandingOffer, Reply};
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::EventFilter;
-use tracing::debug;
 
 use crate::keyboard::{self, Mark};
-use crate::styled::StyledText;
-use crate::surface::{Answer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
 /// How long a landing may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -228,7 +226,7 @@ pub(crate) async fn pressed(
     whom: &Whom,
     message: i32,
     mark: Mark<'_>,
-) -> Result<Option<String>, SurfaceError> {
+) -> Result<Option<PressAnswer>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let Some(offer) = phone.landing.filter(|offer| offer.nonce == mark.nonce) else {
@@ -238,7 +236,7 @@ pub(crate) async fn pressed(
         LANDINGS.get(mark.place),
         store.get::<Build>(&offer.build.to_string()).await?,
     ) else {
-        return Ok(Some("This button means nothing.".to_owned()));
+        return Ok(Some("This button means nothing.".to_owned().into()));
     };
     let context = surface.context();
     let (told, stands) = if context.now() > offer.until || build.head != offer.head {
@@ -253,20 +251,15 @@ pub(crate) async fn pressed(
             }
         }
     };
-    // It decides once, whatever came of it.
-    phones::change(&context, &whom.person.name, |phone| {
-        phone.landing = phone
-            .landing
-            .take()
-            .filter(|offered| offered.nonce != offer.nonce);
-    })
-    .await?;
-    let stands = StyledText::of(&stands);
-    let edited = surface.api.edit(whom.chat, message, &stands);
-    if let Err(error) = edited.await {
-        debug!("buttons of a landing stay in chat {}: {error}", whom.chat);
-    }
-    Ok(Some(told))
+    Ok(Some(PressAnswer {
+        line: told,
+        reply: Some(Reply {
+            edits: Some(message),
+            ..surface.reply(whom.chat, stands)
+        }),
+        // It decides once, whatever came of it.
+        decided: Some(offer.nonce),
+    }))
 }
 
 /// Says that a landing is recorded, to whoever pressed and in the place of the buttons.

@@ -24,6 +24,7 @@ use teloxide::types::{
     ThreadId, UpdateKind,
 };
 use teloxide::{Bot, RequestError, net};
+use tokio::sync::Notify;
 use url::Url;
 
 use crate::api::{Api, ApiError, Button, Interaction, Letter, Update};
@@ -83,6 +84,8 @@ pub struct TelegramClient {
     topic: Option<i32>,
     /// Shared by all that send for this bot.
     pace: Arc<Pacer>,
+    /// Told when there is something to say; shared by them too.
+    wake: Arc<Notify>,
 }
 
 impl TelegramClient {
@@ -106,6 +109,7 @@ impl TelegramClient {
             id,
             topic: None,
             pace: Arc::new(Pacer::new(clock)),
+            wake: Arc::default(),
         })
     }
 
@@ -143,6 +147,11 @@ impl TelegramClient {
     /// Returns the number of the bot.
     pub(crate) const fn id(&self) -> i64 {
         self.id
+    }
+
+    /// Returns what is told when there is something to say.
+    pub(crate) fn wake(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
     }
 
     /// Returns by what the bot knows that it is Telegram who brings something: whoever knows the token can say it, and

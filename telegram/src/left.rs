@@ -54,13 +54,17 @@ pub(crate) async fn hand_on(
         at: context.now(),
         done: true,
     };
-    let counts = |phone: &mut Phone| phone.begun = Some(done);
-    phones::change_and_tell(&context, &person.name, counts, &[event]).await?;
-    error!("update {} could not be done and is kept: {why}", update.id);
     let told = format!(
         "This could not be done: {why}. It is kept and tried again; `ropewalk dead-letter list` shows it where that fails too."
     );
-    surface.say(from.chat, told).await;
+    let reply = surface.reply(from.chat, told);
+    let counts = |phone: &mut Phone| {
+        phone.begun = Some(done);
+        phone.replies.push(reply.clone());
+    };
+    phones::change_and_tell(&context, &person.name, counts, &[event]).await?;
+    error!("update {} could not be done and is kept: {why}", update.id);
+    surface.wake.notify_one();
     Ok(())
 }
 

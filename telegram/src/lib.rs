@@ -17,7 +17,7 @@ mod left;
 mod orders;
 mod port;
 mod press;
-mod settling;
+mod replies;
 mod starting;
 mod styled;
 mod surface;

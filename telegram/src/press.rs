@@ -6,15 +6,13 @@ use ropewalk_desk::questions::{self, RefusedAnswer};
 use ropewalk_orchestrator::questions::{AnswerError, AnswerInput};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::phone::WordsFor;
+use ropewalk_schemas::phone::{Reply, WordsFor};
 use ropewalk_schemas::question::{Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, MessageId, QuestionId};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
-use crate::api::Letter;
 use crate::keyboard::Mark;
-use crate::styled::StyledText;
-use crate::surface::{CHANNEL, Surface, SurfaceError, Whom};
+use crate::surface::{CHANNEL, PressAnswer, Surface, SurfaceError, Whom};
 use crate::{builds, drafts, port, starting, talk};
 
 /// How long a button works after it was sent.
@@ -35,28 +33,28 @@ enum PressOutcome {
     Nothing(String),
 }
 
-/// Takes a press; returns the line that is shown for it.
+/// Takes a press.
 pub(crate) async fn pressed(
     surface: &Surface,
     whom: &Whom,
     message: i32,
     data: &str,
-) -> Result<String, SurfaceError> {
+) -> Result<PressAnswer, SurfaceError> {
     let Some(mark) = Mark::read(data) else {
-        return Ok("This button means nothing.".to_owned());
+        return Ok("This button means nothing.".to_owned().into());
     };
-    if let Some(told) = builds::pressed(surface, whom, message, mark).await? {
-        return Ok(told);
+    if let Some(pressed) = builds::pressed(surface, whom, message, mark).await? {
+        return Ok(pressed);
     }
-    if let Some(told) = starting::pressed(surface, whom, message, mark).await? {
-        return Ok(told);
+    if let Some(pressed) = starting::pressed(surface, whom, message, mark).await? {
+        return Ok(pressed);
     }
     if let Some(told) = drafts::pressed(surface, whom, message, mark).await? {
-        return Ok(told);
+        return Ok(told.into());
     }
     let (question, choice) = match chosen(surface, whom, message, mark).await? {
         PressOutcome::Chosen(question, choice) => (question, choice),
-        PressOutcome::Nothing(why) => return Ok(why),
+        PressOutcome::Nothing(why) => return Ok(why.into()),
     };
     if choice.with_words {
         let words_for = WordsFor {
@@ -67,17 +65,17 @@ pub(crate) async fn pressed(
             phone.words_for = Some(words_for.clone());
         })
         .await?;
-        let letter = Letter {
-            text: StyledText::of(&format!("**{}** What exactly?", choice.label)),
-            wants_words: true,
-            ..Letter::default()
-        };
-        // Whoever does not see this still can answer: the next words count.
-        drop(surface.api.send(whom.chat, &letter).await);
-        return Ok("Write your words as the next message.".to_owned());
+        let asked = format!("**{}** What exactly?", choice.label);
+        return Ok(PressAnswer {
+            reply: Some(Reply {
+                wants_words: true,
+                ..surface.reply(whom.chat, asked)
+            }),
+            ..PressAnswer::from("Write your words as the next message.".to_owned())
+        });
     }
     let given = AnswerInput::Picked(&choice.id, None);
-    answered(surface, whom, question, given).await
+    Ok(answered(surface, whom, question, given).await?.into())
 }
 
 /// Finds what a button stands for; one that was altered, is old, or was meant for somebody else stands for nothing.

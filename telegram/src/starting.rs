@@ -8,14 +8,12 @@ use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::phone::BuildOffer;
+use ropewalk_schemas::phone::{BuildOffer, Reply};
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
-use tracing::debug;
 
 use crate::keyboard::{self, Mark};
-use crate::styled::StyledText;
-use crate::surface::{Answer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
 /// How long a build may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -90,15 +88,15 @@ pub(crate) async fn pressed(
     whom: &Whom,
     message: i32,
     mark: Mark<'_>,
-) -> Result<Option<String>, SurfaceError> {
-    let name = &whom.person.name;
-    let phone = phones::of(&surface.services.store, name).await?;
+) -> Result<Option<PressAnswer>, SurfaceError> {
+    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
     let Some(offer) = phone.starting.filter(|offer| offer.nonce == mark.nonce) else {
         return Ok(None);
     };
     let context = surface.context();
+    let mut decided = None;
     let told = match CHOICES.get(mark.place) {
-        None => return Ok(Some("This button means nothing.".to_owned())),
+        None => return Ok(Some("This button means nothing.".to_owned().into())),
         Some(&"Start") if context.now() > offer.until => {
             "This button is too old; /execute shows it again.".to_owned()
         }
@@ -113,18 +111,16 @@ pub(crate) async fn pressed(
         }
         Some(_) => {
             // The button that would start it means nothing from now on.
-            phones::change(&context, name, |phone| {
-                let offered = phone.starting.take();
-                phone.starting = offered.filter(|offered| offered.nonce != offer.nonce);
-            })
-            .await?;
+            decided = Some(offer.nonce);
             "Nothing is started.".to_owned()
         }
     };
-    let stands = StyledText::of(&told);
-    let edited = surface.api.edit(whom.chat, message, &stands);
-    if let Err(error) = edited.await {
-        debug!("buttons of a build stay in chat {}: {error}", whom.chat);
-    }
-    Ok(Some(told))
+    Ok(Some(PressAnswer {
+        reply: Some(Reply {
+            edits: Some(message),
+            ..surface.reply(whom.chat, told.clone())
+        }),
+        line: told,
+        decided,
+    }))
 }

@@ -2,25 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::phone::Reply;
 use ropewalk_schemas::{ComponentName, InvalidId};
-use tokio::sync::OnceCell;
-use tracing::warn;
+use tokio::sync::{Notify, OnceCell};
 
-use crate::api::{Api, ApiError, Button, Letter};
+use crate::api::{Api, ApiError, Button};
 use crate::client::TelegramClient;
-use crate::{commands, styled};
-
-/// How often a message of an answer is sent in all before the rest of it is left.
-const TRIES: u32 = 6;
-/// How long is waited before it is sent again, where Telegram does not say.
-const REST: Duration = Duration::from_secs(2);
+use crate::commands;
 
 /// Where the answers of this surface come from.
 pub(crate) const CHANNEL: &str = "telegram";
@@ -33,6 +27,8 @@ pub(crate) struct Surface {
     /// When people are told what.
     pub(crate) rules: Rules,
     pub(crate) api: Arc<dyn Api>,
+    /// Told when there is something to say.
+    pub(crate) wake: Arc<Notify>,
     /// The number of the bot.
     pub(crate) bot: i64,
     /// Its name, once somebody said it.
@@ -70,6 +66,26 @@ impl From<String> for Answer {
     }
 }
 
+/// What a press is answered by.
+pub(crate) struct PressAnswer {
+    /// The line that is shown for it.
+    pub(crate) line: String,
+    /// What is said in the chat, or put in the place of the message.
+    pub(crate) reply: Option<Reply>,
+    /// The nonce of the offer that it decided, whose buttons mean nothing from now on.
+    pub(crate) decided: Option<String>,
+}
+
+impl From<String> for PressAnswer {
+    fn from(line: String) -> Self {
+        Self {
+            line,
+            reply: None,
+            decided: None,
+        }
+    }
+}
+
 /// What a bot works with.
 #[derive(Clone)]
 pub struct Parts {
@@ -95,6 +111,7 @@ impl Surface {
             rules: parts.rules,
             bot: parts.client.id(),
             name: Arc::default(),
+            wake: parts.client.wake(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
             state: parts.state,
@@ -114,33 +131,6 @@ impl Surface {
         };
         let name = self.name.get_or_try_init(|| self.api.name()).await?;
         Ok(!name.eq_ignore_ascii_case(bot))
-    }
-
-    /// Answers in a chat, again while Telegram puts it off; an answer that does not arrive changes nothing about what was done.
-    pub(crate) async fn say(&self, chat: i64, answer: impl Into<Answer>) {
-        let Answer { text, mut buttons } = answer.into();
-        let mut tries = 1;
-        let mut pieces = styled::messages(&text).into_iter().peekable();
-        while let Some(piece) = pieces.next() {
-            let is_last = pieces.peek().is_none();
-            let letter = Letter {
-                text: piece,
-                buttons: if is_last {
-                    std::mem::take(&mut buttons)
-                } else {
-                    Vec::new()
-                },
-                ..Letter::default()
-            };
-            while let Err(error) = self.api.send(chat, &letter).await {
-                if tries == TRIES || matches!(error, ApiError::Refused(_)) {
-                    warn!("an answer did not reach chat {chat}: {error}");
-                    return;
-                }
-                tries += 1;
-                self.services.clock.sleep(error.rest(REST)).await;
-            }
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
+use ropewalk_schemas::phone::{ChatUser, Reply, UpdateRecord};
 use tracing::{debug, info};
 
 use crate::api::{Interaction, Update};
@@ -60,19 +60,37 @@ pub(crate) async fn perform(
     begun: Option<UpdateRecord>,
 ) -> Result<(), SurfaceError> {
     failpoint!("telegram.update.begun");
-    let spent = act(surface, whom, did).await?;
+    let outcome = act(surface, whom, did).await?;
     failpoint!("telegram.update.acted");
     let done = begun.map(|begun| UpdateRecord {
         done: true,
         ..begun
     });
-    // Together: words that a death brings again must find the choice that they were for, or they would begin an idea.
+    // Together: words that a death brings again must find the choice that they were for, or they would begin an idea, and a
+    // press the offer that it decides. What is answered is neither lost nor said of an offer that another one replaced.
     let context = surface.context();
-    let recorded = phones::change(&context, &whom.person.name, |phone| {
+    phones::change(&context, &whom.person.name, |phone| {
         phone.begun = done.or(phone.begun);
-        phone.words_for = phone.words_for.take().filter(|_| !spent);
-    });
-    Ok(recorded.await?)
+        phone.words_for = phone.words_for.take().filter(|_| !outcome.spent);
+        let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
+        phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
+        phone.starting = phone.starting.take().filter(|shown| is_open(&shown.nonce));
+        phone.replies.extend(outcome.replies.iter().cloned());
+    })
+    .await?;
+    surface.wake.notify_one();
+    Ok(())
+}
+
+/// What an update comes to.
+#[derive(Default)]
+struct UpdateOutcome {
+    /// Whether it was the words that a choice waited for.
+    spent: bool,
+    /// The nonce of the offer that it decided.
+    decided: Option<String>,
+    /// What is answered.
+    replies: Vec<Reply>,
 }
 
 /// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
@@ -82,12 +100,16 @@ fn is_done(begun: UpdateRecord, update: i64, now: DateTime<Utc>) -> bool {
     is_over && now - begun.at < NUMBERED
 }
 
-/// Does what somebody did; returns whether it was the words that a choice waited for.
-async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, SurfaceError> {
+/// Does what somebody did.
+async fn act(
+    surface: &Surface,
+    whom: &Whom,
+    did: &Interaction,
+) -> Result<UpdateOutcome, SurfaceError> {
     if let Interaction::Wrote { text, .. } = did
         && surface.is_for_another(text).await?
     {
-        return Ok(false);
+        return Ok(UpdateOutcome::default());
     }
     let mut spent = false;
     let told = match did {
@@ -96,13 +118,17 @@ async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, 
             message,
             data,
         } => {
-            let line = press::pressed(surface, whom, *message, data).await?;
-            let line = styled::line(&line);
+            let pressed = press::pressed(surface, whom, *message, data).await?;
+            let line = styled::line(&pressed.line);
             let line = clip::letters(&line, LINE);
             if let Err(error) = surface.api.show(id, &line).await {
                 debug!("nobody saw what a press came to: {error}");
             }
-            return Ok(false);
+            return Ok(UpdateOutcome {
+                spent,
+                decided: pressed.decided,
+                replies: pressed.reply.into_iter().collect(),
+            });
         }
         Interaction::Wrote {
             forwarded: true, ..
@@ -146,10 +172,12 @@ async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, 
         },
         Interaction::Other => Some("Only text and files are taken here.".to_owned().into()),
     };
-    if let Some(told) = told {
-        surface.say(whom.chat, told).await;
-    }
-    Ok(spent)
+    let reply = told.map(|told| surface.reply(whom.chat, told));
+    Ok(UpdateOutcome {
+        spent,
+        decided: None,
+        replies: reply.into_iter().collect(),
+    })
 }
 
 /// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.
@@ -181,8 +209,7 @@ async fn introduced(
                 person.name,
                 orders::help()
             );
-            surface.say(from.chat, hello).await;
-            Ok(())
+            surface.say(&person.name, from.chat, hello).await
         }
         Err(LinkError::Code | LinkError::Unknown(_)) => {
             debug!("somebody without a valid code wrote in chat {}", from.chat);

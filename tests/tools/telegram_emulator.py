@@ -1,8 +1,8 @@
 """Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
-POST /__fault {"mode": "flood" | "away" | "topicless" | "lost" | "early" | "stranger" | "none", "after": messages}: answers 429 with retry_after, perhaps
-to all but the first so many messages, or none at all, or knows no topic, or brings updates of any kind, as of what happened before a bot
+POST /__fault {"mode": "flood" | "still" | "away" | "topicless" | "lost" | "early" | "stranger" | "none", "after": messages}: answers 429 with retry_after, perhaps
+to all but the first so many messages, or to edits, or none at all, or knows no topic, or brings updates of any kind, as of what happened before a bot
 said which it wants, until told otherwise, or knows no bot by the token; "lost" takes the next message and hangs up.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
 GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for
@@ -72,6 +72,9 @@ async def faulty(request):
             fault["refused"] += 1
             return web.json_response(FLOOD, status=429)
         fault["after"] -= 1
+    if fault["mode"] == "still" and method == "editmessagetext":
+        fault["refused"] += 1
+        return web.json_response(FLOOD, status=429)
     if method == "getme":
         return web.json_response({"ok": True, "result": ME})
     request.match_info["method"] = names.get(method, request.match_info["method"])

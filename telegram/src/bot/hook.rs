@@ -6,9 +6,9 @@ use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::{ContentHash, InvalidId};
 use tokio::sync::{mpsc, oneshot};
 
+use super::settling::settle;
 use crate::api::Update;
 use crate::client;
-use crate::settling::settle;
 use crate::surface::{Parts, Surface};
 
 /// How many updates wait for the one in hand; Telegram brings one at a time, and again what was not taken in time.

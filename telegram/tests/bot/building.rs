@@ -165,7 +165,11 @@ async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Resu
         wishes(&house).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
-    let edits = phones.did("editmessagetext").await?;
+    let edits = until("the buttons gone", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((!edits.is_empty()).then_some(edits))
+    })
+    .await?;
     let edited = &edits[0]["parameters"];
     assert_eq!(edited["text"], "ada lets the build of walks be landed.");
     assert_eq!((edits.len(), &edited["message_id"]), (1, &json!(again.id)));

@@ -10,6 +10,7 @@ mod outage;
 mod phones;
 mod reaching;
 mod reminding;
+mod replying;
 mod strangers;
 mod streaming;
 mod talking;

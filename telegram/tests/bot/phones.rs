@@ -131,7 +131,7 @@ impl Phones {
         self.update(json!({ "callback_query": press })).await
     }
 
-    /// Lets Telegram answer 429 (`flood`), nothing (`away`), nothing to the next message, which it takes (`lost`), bring also
+    /// Lets Telegram answer 429 to messages (`flood`) or to edits (`still`), nothing (`away`), nothing to the next message, which it takes (`lost`), bring also
     /// what it was not asked for (`early`), or be as it should (`none`).
     pub(crate) async fn fault(&self, mode: &str) -> anyhow::Result<()> {
         self.post("__fault", &json!({ "mode": mode })).await
