@@ -25,6 +25,7 @@ mod deaths;
 mod disks;
 mod events;
 mod halting;
+mod offers;
 mod phones;
 mod processes;
 mod seams;

@@ -263,7 +263,7 @@ impl Phone {
     }
 
     /// Waits until a message was edited to hold `text`.
-    async fn until_edited(&self, message: &Value, text: &str) -> anyhow::Result<()> {
+    pub(crate) async fn until_edited(&self, message: &Value, text: &str) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {
             let edits = self.did("editmessagetext").await?;
@@ -281,8 +281,19 @@ impl Phone {
         }
     }
 
+    /// Waits until nothing is to be said any more.
+    pub(crate) async fn until_said(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !self.known().await?.replies.is_empty() {
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "unsaid: {}", self.project.said());
+            pause().await;
+        }
+        Ok(())
+    }
+
     /// Returns what is known of the phone.
-    async fn known(&self) -> anyhow::Result<KnownPhone> {
+    pub(crate) async fn known(&self) -> anyhow::Result<KnownPhone> {
         let store = store(self.project.path()).await?;
         let known = store.get::<KnownPhone>("pat").await?;
         store.close().await?;
