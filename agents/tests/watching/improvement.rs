@@ -342,7 +342,7 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
     workshop.review().await;
     let mut reviews = house.list::<Review>().await;
     reviews.sort_by_key(|review| review.ended_at);
-    let missed = reviews.iter().map(|review| review.missed());
+    let missed = reviews.iter().map(Review::missed);
     assert_eq!(missed.collect::<Vec<_>>(), [1, 0]);
     assert!(
         reviews[1]
