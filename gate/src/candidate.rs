@@ -1,6 +1,7 @@
 //! Runs the gate: looks at the difference, then runs every command on a clean checkout of the commit.
 
 mod case;
+mod weakened;
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::packages::Install;
 use crate::parent::{Parent, PassedRuns, renamed};
 use crate::runner::{Check, Findings, GateRunner, ParentRun};
 use crate::site::Site;
-use crate::{difference, install, proof, weakened};
+use crate::{difference, install, proof};
 
 pub(crate) use case::checks;
 pub use case::{Candidate, Precedents};

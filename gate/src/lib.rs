@@ -25,7 +25,6 @@ pub mod runner;
 pub mod shell;
 mod site;
 pub mod trial;
-pub mod weakened;
 pub mod whole;
 
 pub use difference::{emptiness, kept_files, protected, scope, stubs};

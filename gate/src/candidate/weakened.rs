@@ -8,13 +8,13 @@ use ropewalk_schemas::attempt::TestCounts;
 const LISTED: usize = 10;
 
 /// Says whether two counts have names by which to compare them; without names on both sides only the numbers can be compared.
-pub fn are_named(parent: &TestCounts, candidate: &TestCounts) -> bool {
+pub(super) fn are_named(parent: &TestCounts, candidate: &TestCounts) -> bool {
     !parent.names.is_empty() && !candidate.names.is_empty()
 }
 
 /// Returns what is weaker now, a line each. Tests that are named and stand in the files `allowed`, given as they were at the
 /// parent, may go: a person saw how those change, and said yes.
-pub fn find(parent: &TestCounts, candidate: &TestCounts, allowed: &[String]) -> Vec<String> {
+pub(super) fn find(parent: &TestCounts, candidate: &TestCounts, allowed: &[String]) -> Vec<String> {
     if !are_named(parent, candidate) {
         if candidate.passed < parent.passed {
             return vec![format!(
