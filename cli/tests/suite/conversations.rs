@@ -71,8 +71,9 @@ fn a_file_is_attached_and_a_text_read_aloud() {
     );
     assert!(text.ends_with("```\nCount steps.\n\n```"), "{text}");
     assert_eq!(told["attachments"][0]["path"], kept["path"], "{told}");
-    chat(&world, "");
-    assert_eq!(messages(&world, "walks", "agent"), 2, "both are answered");
+    let replies = chat(&world, "");
+    assert_eq!(replies.len(), 2, "both are waited for: {replies:#?}");
+    assert_eq!(messages(&world, "walks", "agent"), 2);
     let kept = world
         .state()
         .join("users/ada/ideas/walks/attachments/notes.md");

@@ -1,6 +1,8 @@
 //! Verb `idea chat`: a conversation about an idea, streamed, with what it has come to.
 
 mod hearing;
+mod spoken;
+mod unanswered;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -18,6 +20,8 @@ use serde::Serialize;
 use tokio::io::{BufReader, Stdin};
 
 use hearing::{Listener, TERMINAL_LINE, Utterance};
+use spoken::{PartialReply, unsaid};
+use unanswered::{positions, unanswered};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -158,39 +162,6 @@ pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), Cli
     conversation.reply(said.message, after).await
 }
 
-/// The words of a reply that came so far.
-struct PartialReply {
-    /// What was shown.
-    text: String,
-    /// The try of the agent that they come from.
-    this_try: Option<String>,
-    bold: BoldState,
-    /// What came while an earlier reply was still owed, which is shown first.
-    held: String,
-}
-
-impl PartialReply {
-    const fn new(styled: bool) -> Self {
-        Self {
-            text: String::new(),
-            this_try: None,
-            bold: BoldState::new(styled),
-            held: String::new(),
-        }
-    }
-}
-
-/// Returns what of `message` was not spoken yet; none where it is not what was being said. Before it an agent may have
-/// said what it looks at, which is no part of its answer.
-fn unsaid<'a>(spoken: &str, message: &'a str) -> Option<&'a str> {
-    let starts = spoken.char_indices().map(|(start, _)| &spoken[start..]);
-    let said = starts.chain([""]).find(|said| {
-        let said = said.trim_end();
-        message.starts_with(said) && (!said.is_empty() || spoken.trim().is_empty())
-    })?;
-    message.get(said.trim_end().len()..)
-}
-
 /// A conversation as this process sees it.
 struct Conversation<'a> {
     reach: &'a Reach,
@@ -238,34 +209,38 @@ impl<'a> Conversation<'a> {
         })
     }
 
-    /// Shows where the conversation stands, and waits for a reply that is still owed.
+    /// Shows where the conversation stands, and waits for the replies that are still owed.
     async fn begin(&mut self) -> Result<(), CliError> {
         let session = self.state().await?;
         self.phase = session.phase;
         let messages = self.messages().await?;
-        let last = messages.last();
-        if let Some(asked) = last.filter(|message| message.author == Author::Person) {
-            // Everything that came before the last message has its reply already.
-            self.know(&messages);
-            let subject = Subject::idea(&self.idea);
-            let position = self.reach.newest("ideation.message", &subject).await?;
-            if let Err(error) = self.reply(asked.id, position - 1).await {
-                if matches!(error, CliError::Cancelled) {
-                    return Err(error);
-                }
-                // It cannot be answered any more, but the next message can.
-                self.output.note(&error.to_string())?;
-            }
-            return Ok(());
-        }
         self.know(&messages);
-        if let Some(message) = last
+        let waiting = unanswered(&messages);
+        if !waiting.is_empty() {
+            return self.catch_up(&waiting).await;
+        }
+        if let Some(message) = messages.last()
             && !self.output.is_json()
         {
             self.output
                 .note(&format!("ropewalk> {}", message.text.trim()))?;
         }
         self.output.note(&status(&session))
+    }
+
+    /// Waits for the reply to each of the messages that were said before.
+    async fn catch_up(&mut self, waiting: &[&Message]) -> Result<(), CliError> {
+        let said = positions(self.reach, &self.idea).await?;
+        for asked in waiting {
+            let position = said.get(&asked.id).copied().unwrap_or(1);
+            match self.reply(asked.id, position - 1).await {
+                Err(CliError::Cancelled) => return Err(CliError::Cancelled),
+                // It cannot be answered any more, but the next message can.
+                Err(error) => self.output.note(&error.to_string())?,
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Says a line and shows the reply.
@@ -299,8 +274,8 @@ impl<'a> Conversation<'a> {
         }
         let message = loop {
             match self.new_message().await? {
-                Some(message) if self.owed.0 > 0 => {
-                    self.late(&message)?;
+                Some(message) if self.is_late(&message, asked) => {
+                    self.late(&message).await?;
                     continue;
                 }
                 Some(message) => break message,
@@ -315,19 +290,26 @@ impl<'a> Conversation<'a> {
         self.known.insert(message.id);
         let session = self.state().await?;
         if self.output.is_json() {
-            let reply = answered(&message, &session);
-            // What is said is kept, whoever listens.
-            self.output.stream(&reply, |_| String::new()).map(drop)?;
+            self.stream(&message, &session)?;
         } else {
             self.finish(&message)?;
         }
         self.tell_phase(&session).await
     }
 
+    /// Says whether a message is no reply to `asked`, but to what was said before it.
+    fn is_late(&self, message: &Message, asked: MessageId) -> bool {
+        let owed = self.owed.0 > 0;
+        message.answers.map_or(owed, |answers| answers < asked)
+    }
+
     /// Shows a reply that was not waited for, then what came meanwhile of the one that is.
-    fn late(&mut self, message: &Message) -> Result<(), CliError> {
-        self.owed.0 -= 1;
+    async fn late(&mut self, message: &Message) -> Result<(), CliError> {
+        self.owed.0 = self.owed.0.saturating_sub(1);
         self.known.insert(message.id);
+        if self.output.is_json() {
+            return self.stream(message, &self.state().await?);
+        }
         let text = format!("(to what you said before) {}\n", message.text.trim_end());
         self.output
             .last_words(&text, &mut BoldState::new(self.styled))?;
@@ -336,6 +318,12 @@ impl<'a> Conversation<'a> {
             self.speak(&held)?;
         }
         Ok(())
+    }
+
+    fn stream(&self, message: &Message, session: &Session) -> Result<(), CliError> {
+        let reply = answered(message, session);
+        // What is said is kept, whoever listens.
+        self.output.stream(&reply, |_| String::new()).map(drop)
     }
 
     fn speak(&mut self, words: &str) -> Result<(), CliError> {
@@ -520,30 +508,4 @@ fn status(session: &Session) -> String {
         "[{} | confidence {:.2} | captured: {captured}{waits}]",
         session.phase, session.signals.confidence
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unsaid;
-
-    #[test]
-    fn what_was_spoken_is_not_shown_again() {
-        let message = "It is clear.\n\nOne question: which?";
-        for (spoken, expected) in [
-            ("", Some(message)),
-            ("It is cl", Some("ear.\n\nOne question: which?")),
-            (message, Some("")),
-            (
-                "I look first.\n\nIt is clear.\n\nOne",
-                Some(" question: which?"),
-            ),
-            (
-                "I look first.\n\nIt is clear.\n\nOne question: which?\n",
-                Some(""),
-            ),
-            ("Another answer", None),
-        ] {
-            assert_eq!(unsaid(spoken, message), expected, "{spoken}");
-        }
-    }
 }
