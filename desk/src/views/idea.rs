@@ -110,13 +110,27 @@ pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, Re
     if let Some(words) = &filter.words {
         ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
     }
-    let builds = build::of_ideas(store, &ideas).await?;
-    let written = newest_written(store, &ideas).await?;
-    let open = blocking_questions(store).await?;
-    let mut rows = rows(store, ideas, (&builds, &written), &open).await?;
+    let mut rows = looked_up(store, ideas).await?;
     // How far it has come is told by its builds too, so that no column holds it.
     rows.retain(|row| filter.state.is_none_or(|state| row.state == state));
     Ok(rows)
+}
+
+/// Finds ideas whose name or title bears `words`: at most `most`, the newest first.
+pub async fn find(store: &Store, words: &str, most: usize) -> Result<Vec<IdeaRow>, ReadError> {
+    let newest = Query::new().order_by("created_at").descending();
+    let mut ideas: Vec<Idea> = records(store.list(newest).await?);
+    ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
+    ideas.truncate(most);
+    looked_up(store, ideas).await
+}
+
+/// Adds to each of `ideas` where it and its conversation stand.
+async fn looked_up(store: &Store, ideas: Vec<Idea>) -> Result<Vec<IdeaRow>, ReadError> {
+    let builds = build::of_ideas(store, &ideas).await?;
+    let written = newest_written(store, &ideas).await?;
+    let open = blocking_questions(store).await?;
+    rows(store, ideas, (&builds, &written), &open).await
 }
 
 /// Returns the newest specification of each of `ideas` that has one.

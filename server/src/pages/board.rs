@@ -9,13 +9,16 @@ use ropewalk_desk::people::Person;
 use ropewalk_desk::questions;
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_desk::views::idea::board::{self, BoardCard};
-use ropewalk_desk::views::idea::{IdeaRow, Whereabouts};
+use ropewalk_desk::views::idea::{IdeaFilter, IdeaRow, Whereabouts};
 use ropewalk_desk::views::why;
+use ropewalk_schemas::UnknownState;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::{IdeaState, Phase};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{SpecState, Specification};
+use serde::Deserialize;
 
+use super::form::{address, filled, span};
 use super::frame::{Frame, page};
 use super::pager::{PageQuery, Pager};
 use super::shown;
@@ -64,6 +67,7 @@ struct Board {
     frame: Frame,
     columns: Vec<Column>,
     abandoned: Vec<Card>,
+    which: Which,
     /// How many there are on all pages.
     ideas: u64,
     pager: Pager,
@@ -75,14 +79,60 @@ struct New {
     frame: Frame,
 }
 
+/// Which ideas are wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// Only those that have come so far; all where it is empty.
+    state: String,
+    /// Only those whose name or title bears these words.
+    words: String,
+    /// Begun at this moment or later.
+    since: String,
+    /// Begun before this moment.
+    until: String,
+    page: Option<u32>,
+}
+
+impl Which {
+    fn filter(&self) -> Result<IdeaFilter, Problem> {
+        let state = filled(&self.state).map(str::parse).transpose();
+        Ok(IdeaFilter {
+            state: state.map_err(|error: UnknownState| Problem::usage(error.to_string()))?,
+            begun: span(&self.since, &self.until)?,
+            words: filled(&self.words).map(str::to_owned),
+        })
+    }
+
+    /// Lists what is asked for, by the names of the fields.
+    fn fields(&self) -> [(&str, &str); 4] {
+        [
+            ("state", &self.state),
+            ("words", &self.words),
+            ("since", &self.since),
+            ("until", &self.until),
+        ]
+    }
+
+    /// Returns whether only some ideas are asked for.
+    fn is_narrow(&self) -> bool {
+        self.fields().iter().any(|(_, text)| filled(text).is_some())
+    }
+}
+
 /// Shows the board.
 pub(super) async fn show(
     State(shared): State<ServerState>,
-    Parameters(wanted): Parameters<PageQuery>,
+    Parameters(which): Parameters<Which>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let store = &shared.services.store;
-    let board = board::show(store, wanted.number(), &shared.builds_with).await?;
+    let (store, providers) = (&shared.services.store, &shared.builds_with);
+    let wanted = PageQuery::at(which.page);
+    let board = if which.is_narrow() {
+        board::some(store, &which.filter()?, wanted.number(), providers).await?
+    } else {
+        board::show(store, wanted.number(), providers).await?
+    };
     let cards = board.cards.into_iter();
     let cards = cards.map(|shown| card(shown, &frame.person));
     let mut columns = [
@@ -125,7 +175,8 @@ pub(super) async fn show(
         columns: columns.into(),
         abandoned,
         ideas: board.ideas,
-        pager: wanted.pager("/", board.pages),
+        pager: wanted.pager(&address("/", &which.fields()), board.pages),
+        which,
     })
 }
 

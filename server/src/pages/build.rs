@@ -23,7 +23,7 @@ use ropewalk_schemas::wish::BranchWish;
 use ropewalk_schemas::{Priority, UnknownState, illegal};
 use serde::Deserialize;
 
-use super::form::Fields;
+use super::form::{Fields, address, filled, span};
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node, TASKS};
 use super::pager::{PageQuery, Pager};
@@ -41,8 +41,7 @@ const ROWS: usize = 100;
 struct List {
     frame: Frame,
     rows: Vec<BuildRow>,
-    /// The state that all of them are in.
-    state: Option<BuildState>,
+    which: Which,
     pager: Pager,
 }
 
@@ -52,7 +51,36 @@ struct List {
 pub(super) struct Which {
     /// Only those in this state; all where it is empty.
     state: String,
+    /// Approved at this moment or later.
+    since: String,
+    /// Approved before this moment.
+    until: String,
     page: Option<u32>,
+}
+
+impl Which {
+    fn filter(&self) -> Result<BuildFilter, Problem> {
+        let state = filled(&self.state).map(str::parse).transpose();
+        Ok(BuildFilter {
+            state: state.map_err(|error: UnknownState| Problem::usage(error.to_string()))?,
+            approved: span(&self.since, &self.until)?,
+            ..BuildFilter::default()
+        })
+    }
+
+    /// Lists what is asked for, by the names of the fields.
+    fn fields(&self) -> [(&str, &str); 3] {
+        [
+            ("state", &self.state),
+            ("since", &self.since),
+            ("until", &self.until),
+        ]
+    }
+
+    /// Returns whether only some builds are asked for.
+    fn is_narrow(&self) -> bool {
+        self.fields().iter().any(|(_, text)| filled(text).is_some())
+    }
 }
 
 /// How a build is wanted to be shown.
@@ -184,26 +212,15 @@ pub(super) async fn list(
     frame: Frame,
 ) -> Result<Response, Problem> {
     let wanted = PageQuery::at(which.page);
-    let state = Some(which.state.as_str()).filter(|text| !text.is_empty());
-    let state: Option<BuildState> = state
-        .map(str::parse)
-        .transpose()
-        .map_err(|error: UnknownState| Problem::usage(error.to_string()))?;
-    let filter = BuildFilter {
-        state,
-        ..BuildFilter::default()
-    };
+    let filter = which.filter()?;
     let (store, providers) = (&shared.services.store, &shared.builds_with);
     let found = build::page(store, &filter, wanted.number(), providers).await?;
-    let path = state.map_or_else(
-        || "/builds".to_owned(),
-        |state| format!("/builds?state={state}"),
-    );
+    let path = address("/builds", &which.fields());
     page(&List {
         frame,
         pager: wanted.pager(&path, found.pages),
         rows: found.rows,
-        state,
+        which,
     })
 }
 

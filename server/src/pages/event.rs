@@ -6,13 +6,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{Slug, Subject, clip};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
+use super::form::{filled, moment};
 use super::frame::{Frame, page};
 use super::shown;
 use crate::problem::Problem;
@@ -91,27 +91,6 @@ impl Which {
         let plain = ["type", "subject"];
         self.fields().iter().any(|(name, _)| !plain.contains(name))
     }
-}
-
-/// Reads a moment in UTC, as a browser or a program writes it; a day is its beginning.
-fn moment(field: &str, text: &str) -> Result<Option<DateTime<Utc>>, Problem> {
-    let Some(text) = filled(text) else {
-        return Ok(None);
-    };
-    let plain = |form| NaiveDateTime::parse_from_str(text, form).ok();
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
-    let local = plain("%Y-%m-%dT%H:%M")
-        .or_else(|| plain("%Y-%m-%dT%H:%M:%S"))
-        .or_else(|| day.and_then(|day| day.and_hms_opt(0, 0, 0)));
-    let read = local.map(|at| at.and_utc()).or_else(|| text.parse().ok());
-    let next = "write for example `2026-03-01T08:00`";
-    let refused = || Problem::usage((format!("`{field}` is no moment"), next));
-    read.map(Some).ok_or_else(refused)
-}
-
-/// Returns what stands in a field of a form, unless that is blank.
-fn filled(text: &str) -> Option<&str> {
-    Some(text.trim()).filter(|text| !text.is_empty())
 }
 
 #[derive(Template)]

@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+use ropewalk_desk::views::Span;
 use ropewalk_schemas::InvalidId;
 
 use super::frame::is_wanted;
@@ -71,6 +73,45 @@ impl Fields {
             .map(|(_, text)| text.trim())
             .collect();
         (!texts.is_empty()).then(|| WrittenText(texts.join("\n\n")))
+    }
+}
+
+/// Reads a moment in UTC, as a browser or a program writes it; a day is its beginning.
+pub(super) fn moment(field: &str, text: &str) -> Result<Option<DateTime<Utc>>, Problem> {
+    let Some(text) = filled(text) else {
+        return Ok(None);
+    };
+    let plain = |form| NaiveDateTime::parse_from_str(text, form).ok();
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let local = plain("%Y-%m-%dT%H:%M")
+        .or_else(|| plain("%Y-%m-%dT%H:%M:%S"))
+        .or_else(|| day.and_then(|day| day.and_hms_opt(0, 0, 0)));
+    let read = local.map(|at| at.and_utc()).or_else(|| text.parse().ok());
+    let next = "write for example `2026-03-01T08:00`";
+    let refused = || Problem::usage((format!("`{field}` is no moment"), next));
+    read.map(Some).ok_or_else(refused)
+}
+
+/// Returns what stands in a field of a form, unless that is blank.
+pub(super) fn filled(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+/// Reads the span of time between the fields `since` and `until` of a form that filters.
+pub(super) fn span(since: &str, until: &str) -> Result<Span, Problem> {
+    Ok(Span {
+        since: moment("since", since)?,
+        until: moment("until", until)?,
+    })
+}
+
+/// Returns the address of `path` with those of `fields` that are filled in.
+pub(super) fn address(path: &str, fields: &[(&str, &str)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(fields.iter().filter(|(_, text)| filled(text).is_some()));
+    match query.finish() {
+        query if query.is_empty() => path.to_owned(),
+        query => format!("{path}?{query}"),
     }
 }
 

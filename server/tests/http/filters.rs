@@ -42,13 +42,27 @@ async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept(
     assert!(page.contains(&format!("/builds/{running}")), "{page}");
     assert!(!page.contains(&format!("/builds/{ended}")), "{page}");
     assert!(page.contains("<option selected>running</option>"), "{page}");
+    let minute = (early + TimeDelta::days(2)).format("%Y-%m-%dT%H:%M");
+    for (query, [has_running, has_ended]) in [
+        (format!("since={minute}"), [true, false]),
+        (format!("until={minute}"), [false, true]),
+        (format!("state=stopped&until={minute}"), [false, true]),
+    ] {
+        let page = browser.read(&format!("/builds?{query}")).await.text;
+        let has = [running, ended].map(|build| page.contains(&format!("/builds/{build}")));
+        assert_eq!(has, [has_running, has_ended], "{query}: {page}");
+        assert!(page.contains(&format!("value=\"{minute}\"")), "{page}");
+    }
     let none = browser.read("/builds?state=failed").await.text;
-    assert!(none.contains("No build is failed."), "{none}");
+    assert!(none.contains("No build is as you ask for."), "{none}");
     for path in [
         "/api/builds?state=Running",
         "/api/builds?since=yesterday",
         "/api/ideation/sessions?state=done",
         "/api/ideation/sessions?until=1",
+        "/?state=done",
+        "/?since=yesterday",
+        "/builds?until=1",
     ] {
         let answer = answered(house.ask("GET", path, ADA)).await;
         assert_eq!(answer.status, 400, "{path}: {}", answer.text);
@@ -77,6 +91,29 @@ async fn ideas_are_listed_by_how_far_they_have_come() {
         .read("/api/ideation/sessions?until=2020-01-01T00:00:00Z")
         .await;
     assert_eq!(none["items"].as_array().unwrap().len(), 0);
+    let runs = serde_json::json!({ "text": "Runs" });
+    let begun = house.send("/api/ideation/sessions", &runs).await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    let browser = Browser::new(&house).await;
+    let every = (true, true);
+    for (query, expected) in [
+        ("", every),
+        ("state=abandoned", (false, false)),
+        ("words=WALK", (true, false)),
+        ("words=runs", (false, true)),
+        ("words=nothing+like+it", (false, false)),
+        ("until=2020-01-01", (false, false)),
+        ("since=2020-01-01T00:00", every),
+        ("words=run&since=2020-01-01T00:00", (false, true)),
+        ("words=run&page=2", (false, false)),
+    ] {
+        let page = browser.read(&format!("/?{query}")).await.text;
+        let has = |idea: &str| page.contains(&format!("id=\"idea-{idea}\""));
+        assert_eq!((has("walks"), has("runs")), expected, "{query}: {page}");
+        let is_empty = page.contains("No idea is as you ask for.");
+        let is_first = !query.contains("page");
+        assert_eq!(is_empty, expected == (false, false) && is_first, "{query}");
+    }
     house.stop().await;
 }
 

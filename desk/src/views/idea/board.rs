@@ -11,7 +11,7 @@ use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{Slug, Subject};
 use ropewalk_store::{Query, ReadError, Record, Store};
 
-use super::IdeaRow;
+use super::{IdeaFilter, IdeaRow};
 use crate::views::build::{self, BuildRow};
 use crate::views::dead_letter;
 use crate::views::{PAGE, pages, records};
@@ -73,6 +73,27 @@ pub async fn show(
         ideas.extend(records(store.list(rest).await?));
         ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
     }
+    Ok(BoardView {
+        cards: Box::pin(cards(store, ideas, providers)).await?,
+        ideas: all,
+        pages: pages(all, PAGE),
+    })
+}
+
+/// Loads a page of those ideas alone that `filter` wants, the newest first; pages are numbered from 0.
+pub async fn some(
+    store: &Store,
+    filter: &IdeaFilter,
+    number: u32,
+    providers: &[String],
+) -> Result<BoardView, ReadError> {
+    let found = super::list(store, filter).await?;
+    let (page, all) = (PAGE as usize, found.len() as u64);
+    let newest = found.into_iter().rev().map(|row| row.slug);
+    let shown: Vec<Slug> = newest.skip(number as usize * page).take(page).collect();
+    let shown = Query::new().one_of("key", &shown);
+    let mut ideas: Vec<Idea> = records(store.list(shown).await?);
+    ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
     Ok(BoardView {
         cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,

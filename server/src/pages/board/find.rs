@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::views::build;
-use ropewalk_desk::views::idea::{self, IdeaFilter, IdeaRow};
+use ropewalk_desk::views::idea::{self, IdeaRow};
 use ropewalk_schemas::build::Build;
 use serde::Deserialize;
 
@@ -42,13 +42,7 @@ pub(in crate::pages) async fn show(
     let (mut ideas, mut builds) = (Vec::new(), Vec::new());
     if !words.is_empty() {
         let store = &shared.services.store;
-        let filter = IdeaFilter {
-            words: Some(words.clone()),
-            ..IdeaFilter::default()
-        };
-        ideas = idea::list(store, &filter).await?;
-        ideas.reverse();
-        ideas.truncate(MOST);
+        ideas = idea::find(store, &words, MOST).await?;
         builds = build::find(store, &words, MOST).await?;
     }
     page(&Findings {
