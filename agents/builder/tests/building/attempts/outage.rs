@@ -1,29 +1,31 @@
 //! What becomes of builds while the provider of their model is away (V41): each call goes over HTTP to an emulator.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta};
 use ropewalk_engine::llm::{
     Message, Model, ModelError, ModelRequest, ProviderConfig, ScriptKey, build,
 };
 use ropewalk_runtime::{Clock, Shutdown, Supervisor};
 use ropewalk_schemas::alert::Alert;
-use ropewalk_schemas::attempt::AttemptState;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::model_call::UsageBy;
+use ropewalk_schemas::model_call::{ModelCall, UsageBy};
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::question::Question;
-use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{Payload, QuestionId, Subject};
-use ropewalk_store::Query;
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::{BuildId, Payload, QuestionId, Subject};
+use ropewalk_store::{EventFilter, Query};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::house::{House, OpenHouse, request, writes};
+use crate::world::house::{House, OpenHouse, PATIENCE, request, writes};
 
 /// The emulator does not answer at all.
 const SILENT: u16 = 0;
@@ -34,8 +36,12 @@ struct Emulator {
     status: Arc<AtomicU16>,
     calls: Arc<AtomicU32>,
     probes: Arc<AtomicU32>,
+    /// What came over the wire, tries of one call among it.
+    requests: Arc<AtomicU32>,
     /// After so many calls it is away.
     lasts: u32,
+    /// Asks once for each call; else as often as the program does.
+    once: bool,
 }
 
 impl Emulator {
@@ -44,27 +50,47 @@ impl Emulator {
     }
 
     async fn lasting(status: u16, lasts: u32) -> Arc<Self> {
+        Arc::new(Self {
+            lasts,
+            ..Self::at(status, "", &Clock::system()).await
+        })
+    }
+
+    /// Storms: each answer asks to come again after `retry_after`, if that says anything, and who is asked again waits by `clock`.
+    async fn storming(status: u16, retry_after: &'static str, clock: &Clock) -> Arc<Self> {
+        Arc::new(Self {
+            once: false,
+            ..Self::at(status, retry_after, clock).await
+        })
+    }
+
+    async fn at(status: u16, retry_after: &'static str, clock: &Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = ProviderConfig::shipped("anthropic").unwrap();
         config.base_url = format!("http://{}", listener.local_addr().unwrap());
         config.timeouts.idle_seconds = 1;
         let status = Arc::new(AtomicU16::new(status));
         let shown = Arc::clone(&status);
+        let requests = Arc::<AtomicU32>::default();
+        let counted = Arc::clone(&requests);
         let supervisor = Supervisor::new(Shutdown::new());
         let each = supervisor.clone();
         supervisor.spawn("emulator", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                each.spawn("reply", answer(stream, Arc::clone(&shown)));
+                counted.fetch_add(1, Ordering::SeqCst);
+                each.spawn("reply", answer(stream, Arc::clone(&shown), retry_after));
             }
         });
         let key = Some("k-123".into());
-        Arc::new(Self {
-            model: build(&config, key, None, &Clock::system()).unwrap(),
+        Self {
+            model: build(&config, key, None, clock).unwrap(),
             status,
             calls: Arc::default(),
             probes: Arc::default(),
-            lasts,
-        })
+            requests,
+            lasts: u32::MAX,
+            once: true,
+        }
     }
 
     fn answers_with(&self, status: u16) {
@@ -78,10 +104,14 @@ impl Emulator {
     fn probes(&self) -> u32 {
         self.probes.load(Ordering::SeqCst)
     }
+
+    fn requests(&self) -> u32 {
+        self.requests.load(Ordering::SeqCst)
+    }
 }
 
 /// Answers one request and closes.
-async fn answer(mut stream: TcpStream, status: Arc<AtomicU16>) {
+async fn answer(mut stream: TcpStream, status: Arc<AtomicU16>, retry_after: &str) {
     let mut read = vec![0; 64 * 1024];
     let heard = stream.read(&mut read).await.unwrap_or(0);
     let status = status.load(Ordering::SeqCst);
@@ -89,7 +119,12 @@ async fn answer(mut stream: TcpStream, status: Arc<AtomicU16>) {
         tokio::time::sleep(Duration::from_secs(20)).await;
         return;
     }
-    let text = format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
+    let asks = match retry_after {
+        "" => String::new(),
+        after => format!("retry-after: {after}\r\n"),
+    };
+    let text =
+        format!("HTTP/1.1 {status} X\r\n{asks}content-length: 2\r\nconnection: close\r\n\r\n{{}}");
     drop(stream.write_all(text.as_bytes()).await);
 }
 
@@ -107,7 +142,7 @@ impl crate::world::listener::Pace for Emulator {
             self.answers_with(503);
         }
         let request = ModelRequest {
-            once: true,
+            once: self.once || key.agent.is_empty(),
             ..ModelRequest::new("m", "", vec![Message::user("x")])
         };
         match self.model.ask(&request, &CancellationToken::new()).await {
@@ -246,6 +281,163 @@ async fn a_provider_that_refuses_stops_dispatch_and_charges_nobody_until_it_is_b
 #[tokio::test]
 async fn a_provider_that_hangs_stops_dispatch_and_charges_nobody_until_it_is_back() {
     ends_by_itself(SILENT).await;
+}
+
+/// What is written down about a provider and those who wait for it.
+#[derive(Debug)]
+struct Rows {
+    events: usize,
+    attempts: usize,
+    calls: u64,
+    outages: u64,
+    alerts: usize,
+    questions: usize,
+}
+
+async fn rows(open: &OpenHouse, build: BuildId) -> Rows {
+    let store = &open.services.store;
+    let of_build = || Query::new().equal("build", build.to_string());
+    let filter = EventFilter {
+        limit: Some(1_000_000),
+        ..EventFilter::default()
+    };
+    Rows {
+        events: store.events(&filter).await.unwrap().len(),
+        attempts: store.list::<Attempt>(of_build()).await.unwrap().len(),
+        calls: store.count::<ModelCall>(Query::new()).await.unwrap(),
+        outages: store.count::<Outage>(Query::new()).await.unwrap(),
+        alerts: alerts(open).await.len(),
+        questions: questions(open).await.len(),
+    }
+}
+
+/// Lets so many minutes pass by the clock of the program, in steps in which it can do what is due.
+async fn minutes_pass(clock: &Clock, minutes: i64) {
+    let until = clock.now() + TimeDelta::minutes(minutes);
+    while clock.now() < until {
+        clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(8)).await;
+    }
+}
+
+/// What a provider answers for ten minutes.
+struct Storm {
+    status: u16,
+    retry_after: &'static str,
+    /// So many requests that is; two loops ask, each call up to six times.
+    requests: RangeInclusive<u32>,
+    /// What all wait for in the end.
+    wait: WaitReason,
+}
+
+/// A provider that does nothing but refuse for ten minutes of the program's time, and then serves.
+async fn outlasts(storm: Storm) {
+    let clock = Clock::manual(DateTime::from_timestamp(1_700_000_000, 0).unwrap());
+    let emulator = Emulator::storming(storm.status, storm.retry_after, &clock).await;
+    let (rules, plan) = twelve();
+    let house = House::new(&rules)
+        .paced_by(emulator.clone())
+        .at_the_time_of(&clock)
+        // Nobody loses a lock because the test moves the clock faster than the machine follows.
+        .with(|options| options.lease = Duration::from_hours(2));
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    open.until(spec, |_, _| emulator.requests() > 0).await;
+    minutes_pass(&clock, 10).await;
+    let build = open.build(spec).await.unwrap();
+    let (least, most) = storm.requests.into_inner();
+    assert!(
+        emulator.requests() <= most,
+        "{} requests",
+        emulator.requests()
+    );
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let is_waiting = |task: &Task| task.waiting_for == Some(storm.wait);
+    while emulator.requests() < least || !open.tasks(build.id).await.iter().any(is_waiting) {
+        let late = tokio::time::Instant::now() > deadline;
+        assert!(!late, "{} requests", emulator.requests());
+        minutes_pass(&clock, 1).await;
+    }
+    none_is_charged(&open.tasks(build.id).await);
+    let written = rows(&open, build.id).await;
+    let away = u64::from(storm.wait == WaitReason::Outage);
+    assert_eq!(
+        (written.calls, written.outages, written.alerts as u64),
+        (0, away, away)
+    );
+    assert_eq!(written.questions, 0);
+    // Nothing is written down for a refusal, but for a call that was given up after six of them.
+    let ended = emulator.requests() as usize / 6;
+    assert!(written.attempts <= ended + 2, "{written:?}");
+    assert!(
+        written.events <= 5 + 2 * written.attempts,
+        "{written:?} after {} requests",
+        emulator.requests()
+    );
+
+    emulator.answers_with(SERVES);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while open.build(spec).await.unwrap().completed_at.is_none() {
+        assert!(tokio::time::Instant::now() < deadline, "it never goes on");
+        minutes_pass(&clock, 1).await;
+    }
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    none_is_charged(&tasks);
+    assert_eq!(outage(&open).await, None);
+    for question in questions(&open).await {
+        let of_success = ["milestone_reached", "build_finished"];
+        assert!(
+            of_success.contains(&question.trigger.as_str()),
+            "{question:?}"
+        );
+    }
+    open.close().await;
+}
+
+#[tokio::test]
+async fn ten_minutes_of_limits_without_a_time_fail_and_charge_nobody() {
+    outlasts(Storm {
+        status: 429,
+        retry_after: "",
+        requests: 12..=72,
+        wait: WaitReason::Quota,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_minutes_of_limits_that_ask_to_come_again_at_once_fail_and_charge_nobody() {
+    outlasts(Storm {
+        status: 429,
+        retry_after: "0",
+        requests: 12..=72,
+        wait: WaitReason::Quota,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_minutes_of_limits_with_a_time_fail_and_charge_nobody() {
+    outlasts(Storm {
+        status: 429,
+        retry_after: "60",
+        requests: 12..=24,
+        wait: WaitReason::Quota,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_minutes_of_overload_fail_and_charge_nobody() {
+    outlasts(Storm {
+        status: 529,
+        retry_after: "soon",
+        // Beside two calls the probes: more and more seldom, at last each quarter of a minute.
+        requests: 20..=60,
+        wait: WaitReason::Outage,
+    })
+    .await;
 }
 
 #[tokio::test]
