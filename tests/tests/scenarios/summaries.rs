@@ -1,11 +1,14 @@
 //! The program is killed while it waits for each of the calls of an attempt whose conversation is summed up twice: the next
 //! one comes to the same commits, and no answer is paid twice.
 
+use std::fmt::Write as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Query;
+use ropewalk_tests::likeness::plain;
 use ropewalk_tests::servers::Aimock;
 use serde_json::{Value, json};
 
@@ -69,7 +72,7 @@ async fn up(project: &Project) -> anyhow::Result<RunningProgram> {
 /// What an attempt came to.
 #[derive(Debug, PartialEq)]
 struct End {
-    /// Tree and subject of each commit.
+    /// What each commit says, trailers and all, and each file of its tree; ids and times are left out.
     commits: Vec<String>,
     /// The calls that were paid.
     paid: Vec<String>,
@@ -96,13 +99,9 @@ async fn play(server: &Aimock, killed_at: Option<usize>) -> anyhow::Result<End> 
     until_events(project.path(), &mut running, "build.completed", 1).await?;
     stop(&mut running).await?;
     let repository = project.path().join("repo");
-    // The first commit holds the time of the approval, and the last one those of the tasks.
-    let log = git(
-        &repository,
-        &["log", "--reverse", "--format=%s", "main..build/walks"],
-    )?;
-    let mut commits: Vec<String> = log.lines().map(str::to_owned).collect();
-    commits.push(git(&repository, &["show", "build/walks:a.txt"])?);
+    let commits = git(&repository, &["rev-list", "--reverse", "main..build/walks"])?;
+    let commits = commits.lines().map(|sha| commit(&repository, sha));
+    let commits = commits.collect::<anyhow::Result<Vec<_>>>()?;
     let store = store(project.path()).await?;
     let calls = Query::new().equal("task", "T-001");
     let calls = store.list::<ModelCall>(calls).await?;
@@ -123,12 +122,42 @@ async fn play(server: &Aimock, killed_at: Option<usize>) -> anyhow::Result<End> 
     })
 }
 
+/// Writes down a commit: who made it, what it says, and its tree. The files of the idea hold times of their approval and of
+/// the tasks, all others are told by the hashes of their content.
+fn commit(repository: &Path, sha: &str) -> anyhow::Result<String> {
+    let says = git(
+        repository,
+        &["show", "--no-patch", "--format=%an %ae %cn %ce%n%B", sha],
+    )?;
+    let mut written = plain(&says, &[]);
+    let (of_idea, code): (Vec<String>, Vec<String>) = git(repository, &["ls-tree", "-r", sha])?
+        .lines()
+        .map(str::to_owned)
+        .partition(|line| line.contains("\tideas/"));
+    for file in of_idea {
+        let (told, path) = file.split_once('\t').context("a file has a path")?;
+        let (mode, _) = told.split_once(' ').context("a file has a mode")?;
+        let text = git(repository, &["show", &format!("{sha}:{path}")])?;
+        write!(written, "\n{mode} {path}: {}", plain(&text, &[]))?;
+    }
+    for file in code {
+        written.push('\n');
+        written.push_str(&file);
+    }
+    Ok(written)
+}
+
 #[tokio::test]
 async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_and_pays_nothing_twice()
 -> anyhow::Result<()> {
     let fixtures = tempfile::tempdir()?;
     let server = emulator(fixtures.path(), "summaries.json", &conversation())?;
     let undisturbed = play(&server, None).await?;
+    // What is compared is there: the ideas, what the task wrote and by which trailer it is known.
+    let told = undisturbed.commits.join("\n");
+    for part in ["ideas/", "a.txt", "Ropewalk-Task: T-001"] {
+        ensure!(told.contains(part), "{told}");
+    }
     let summaries = undisturbed
         .paid
         .iter()
