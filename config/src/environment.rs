@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
-use crate::settings::credentials;
+use crate::settings::{credentials, is_secret};
 
 /// The environment of the process as it was at the start.
 #[derive(Clone, Default)]
@@ -83,7 +83,7 @@ impl Environment {
         let texts = texts.filter_map(|(name, value)| Some((name, value.to_str()?)));
         texts.flat_map(|(name, value)| {
             // A file with secrets is named in the open.
-            let is_named = is_secret(name) && !value.starts_with('/');
+            let is_named = is_secret(&name.to_string_lossy()) && !value.starts_with('/');
             let whole = is_named.then_some(value);
             whole.into_iter().chain(credentials(value))
         })
@@ -126,21 +126,6 @@ impl Environment {
             .map(PathBuf::from)
             .filter(|path| Path::is_absolute(path))
     }
-}
-
-/// Says that whoever set a variable of this name meant it to stay unread.
-fn is_secret(name: &OsString) -> bool {
-    const WORDS: [&str; 6] = [
-        "KEY",
-        "TOKEN",
-        "SECRET",
-        "PASSW",
-        "PASSPHRASE",
-        "CREDENTIAL",
-    ];
-    const LAST: [&str; 2] = ["PASS", "_PWD"];
-    let name = name.to_string_lossy().to_ascii_uppercase();
-    WORDS.iter().any(|word| name.contains(word)) || LAST.iter().any(|word| name.ends_with(word))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::given::{add_environment, add_override};
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
 use crate::otel::OtelVariables;
-use crate::settings::{Config, credentials};
+use crate::settings::{Config, SHORTEST_TOKEN, credentials, without_password};
 use crate::trust::{TrustRequest, refuse_strangers};
 
 /// The name of a project's file.
@@ -121,8 +121,8 @@ impl LoadedConfig {
         self.layers.origin(key)
     }
 
-    /// Returns the secrets that this configuration names: keys and tokens of `environment`, passwords in addresses, and
-    /// what the files hold by which it logs in to a broker.
+    /// Returns the secrets that this configuration names: keys and tokens of `environment`, passwords in addresses, the
+    /// path of a hook, and what the files hold by which it logs in to a broker.
     pub fn secrets(&self, environment: &Environment) -> Vec<String> {
         let providers = self.config.providers.values();
         let search = self.config.tools.web_search.as_ref();
@@ -139,6 +139,11 @@ impl LoadedConfig {
         let leaves = self.layers.leaves();
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
         let passwords = texts.flat_map(credentials).map(str::to_owned);
+        let hook = self.config.notices.webhook_url.as_ref();
+        let parts = hook.and_then(|url| url.path_segments()).into_iter();
+        // Who knows the address of a hook may write to it, so that its path is as good as a token.
+        let tokens = parts.flatten().filter(|part| part.len() >= SHORTEST_TOKEN);
+        let values = values.chain(tokens.map(str::to_owned));
         values.chain(passwords).chain(self.logins()).collect()
     }
 
@@ -296,7 +301,7 @@ pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
         let key = error.path().to_string();
         ConfigError::Invalid {
             origin: layers.origin(&key),
-            reason: error.into_inner().to_string().into(),
+            reason: without_logins(error.into_inner().to_string(), layers).into(),
             key,
         }
     })?;
@@ -308,4 +313,21 @@ pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
         }),
         None => Ok(config),
     }
+}
+
+/// Returns what is said of a value that cannot be read, which quotes it, without what addresses log in with: nobody knows
+/// the secrets of a configuration that was not read.
+fn without_logins(reason: String, layers: &Layers) -> String {
+    let leaves = layers.leaves();
+    let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
+    texts.fold(reason, |reason, text| {
+        let shown = without_password(text);
+        if shown == text {
+            return reason;
+        }
+        let as_rust_writes_it = text.escape_debug().to_string();
+        reason
+            .replace(text, &shown)
+            .replace(&as_rust_writes_it, &shown)
+    })
 }

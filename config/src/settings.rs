@@ -1,6 +1,7 @@
 //! Defines the typed sections of the configuration; `default.toml` gives every key its value and meaning.
 
 mod agents;
+mod logins;
 mod models;
 mod notices;
 mod people;
@@ -43,7 +44,7 @@ pub use tools::{
     CacheSettings, InvalidSearchAddress, SearchAddress, ToolSettings, WebSearchSettings,
 };
 
-pub(crate) use project::{credentials, without_password};
+pub(crate) use logins::{SHORTEST_TOKEN, credentials, is_secret, without_password};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use ropewalk_config::settings::{SandboxMode, Transport};
 use ropewalk_config::{Config, ConfigError, Environment, Origin};
 use ropewalk_schemas::advice::Words;
@@ -299,6 +300,44 @@ fn the_variables_of_opentelemetry_stand_above_files_and_below_our_own() -> anyho
         secrets.contains(&"Bearer canary-of-otel".to_owned()),
         "{secrets:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn what_is_said_of_an_address_that_cannot_be_read_holds_no_login() -> anyhow::Result<()> {
+    for (key, address, shown) in [
+        (
+            "bus.transport",
+            "nat://ada:canary@h:1",
+            "`nat://ada:***@h:1`",
+        ),
+        (
+            "store.location",
+            "postgress://db/rope?password=canary",
+            "`postgress://db/rope?password=***`",
+        ),
+        (
+            "notices.webhook_url",
+            "http://canary-of-twenty-letters@h:99999/x",
+            "http://***@h:99999/x",
+        ),
+        ("telegram.api_url", "http://a\"b:canary@", "***@"),
+    ] {
+        let (section, name) = key.split_once('.').context("a key is dotted")?;
+        let text = format!("[{section}]\n{name} = '{address}'\n");
+        let refusal = Desk::new()?.user(&text)?.refusal(&[], &[]);
+        assert!(refusal.contains(shown), "{refusal}");
+        assert!(!refusal.contains("canary"), "{refusal}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_hook_is_as_secret_as_its_path() -> anyhow::Result<()> {
+    let address = "https://hooks.test/services/canary-of-twenty-letters";
+    let desk = Desk::new()?.user(&format!("[notices]\nwebhook_url = \"{address}\"\n"))?;
+    let secrets = desk.load(&[], &[])?.secrets(&desk.environment(&[]));
+    assert_eq!(secrets, ["canary-of-twenty-letters"]);
     Ok(())
 }
 

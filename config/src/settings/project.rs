@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use ropewalk_schemas::{ProjectName, UserSlug};
 use serde::{Deserialize, Serialize};
 
+use super::logins::without_password;
+
 /// The project: one repository with its state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,35 +176,6 @@ impl fmt::Display for StoreLocation {
     }
 }
 
-/// A name that is as long stands for a login by itself: it is a token.
-const SHORTEST_TOKEN: usize = 20;
-
-/// Returns what the addresses in `text` log in with: passwords, and tokens in the place of a user.
-pub(crate) fn credentials(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', ' ', '\n']).filter_map(credential)
-}
-
-fn credential(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let host = rest.split('/').next()?;
-    let (user_part, _) = host.rsplit_once('@')?;
-    match user_part.split_once(':') {
-        Some((_, password)) => Some(password),
-        None => (user_part.len() >= SHORTEST_TOKEN).then_some(user_part),
-    }
-}
-
-/// Returns `url` with the password of its user part, if any, replaced by `***`.
-pub(crate) fn without_password(url: &str) -> String {
-    let parts = url.split_once("://").and_then(|(scheme, rest)| {
-        let end = rest.find('/').unwrap_or(rest.len());
-        let (user_part, host) = rest.get(..end)?.rsplit_once('@')?;
-        let (user, _) = user_part.split_once(':')?;
-        Some(format!("{scheme}://{user}:***@{host}{}", rest.get(end..)?))
-    });
-    parts.unwrap_or_else(|| url.to_owned())
-}
-
 /// The rehearsal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -254,17 +227,5 @@ mod tests {
                 "{text}"
             );
         }
-    }
-
-    #[test]
-    fn a_password_in_an_address_is_not_shown() {
-        let location = StoreLocation::Postgres("postgres://ada:s3:cr@t@db:5432/rope".into());
-        assert_eq!(location.to_string(), "postgres://ada:***@db:5432/rope");
-        assert_eq!(without_password("nats://h:1"), "nats://h:1");
-        let url = String::from(location);
-        assert_eq!(
-            (credential(&url), credential("nats://h:1")),
-            (Some("s3:cr@t"), None)
-        );
     }
 }

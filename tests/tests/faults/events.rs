@@ -1,6 +1,7 @@
 //! Events that are poison, unknown, too large, or very many.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -92,7 +93,30 @@ async fn the_last_words_of_a_crash_hold_no_secret() -> anyhow::Result<()> {
     ensure!(!said.contains(place), "{said}");
     let shown = project.verb(&["dead-letter", "list"], "")?.to_string();
     ensure!(!shown.contains(place), "{shown}");
+    let kept = holding(&project.path().join("state"), place)?;
+    ensure!(kept.is_empty(), "{kept:?}");
+    let crashed = holding(&project.path().join("state"), "failpoint `[secret]`")?;
+    ensure!(!crashed.is_empty(), "no row says that it crashed");
     Ok(())
+}
+
+/// Returns the files below `directory` that hold `word`.
+fn holding(directory: &Path, word: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(holding(&path, word)?);
+        } else if let Ok(content) = fs::read(&path)
+            && String::from_utf8_lossy(&content).contains(word)
+        {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 #[tokio::test]

@@ -10,8 +10,26 @@ const CANARY: &str = "sk-canary-7f3e9a1c55d0";
 /// A password in an address, as the address has it and as it is.
 const ADDRESS: &str = "https://ada:c4nary%2Fof%2Faddresses@host.test/x";
 const PASSWORD: &str = "c4nary/of/addresses";
+/// What addresses in a file of the configuration hold: a password, a key, and what leads to a hook.
+const IN_FILE: [&str; 3] = [
+    "f1le-canary-of-a-provider",
+    "f1le-canary-of-a-parameter",
+    "f1le-canary-that-leads-to-a-hook",
+];
+const FILE: &str = r#"
+[providers.other]
+kind = "openai"
+base_url = "https://ada:f1le-canary-of-a-provider@host.test/v1?api_key=f1le-canary-of-a-parameter"
+
+[notices]
+batch_minutes = 0
+webhook_url = "http://127.0.0.1:9/hooks/f1le-canary-that-leads-to-a-hook"
+"#;
 /// All that may be nowhere, also as base64 writes it at each of three beginnings.
-const NOWHERE: [&str; 6] = [
+const NOWHERE: [&str; 9] = [
+    IN_FILE[0],
+    IN_FILE[1],
+    IN_FILE[2],
     CANARY,
     PASSWORD,
     "c4nary%2Fof%2Faddresses",
@@ -24,13 +42,15 @@ const NOWHERE: [&str; 6] = [
 const RULES: &str = r#"
 - contains: "CANARY"
   reply: { error: { kind: "refused", message: "a prompt holds it" } }
+- contains: "f1le-canary"
+  reply: { error: { kind: "refused", message: "a prompt holds one of a file" } }
 - agent: "ideation"
   reply:
     text: "You said CANARY."
     tools:
       - name: "reply"
         input:
-          text: "Noted: CANARY and PASSWORD."
+          text: "Noted: CANARY and PASSWORD and FILED."
           artifacts:
             - { kind: "target-user", summary: "CANARY", content: "Whoever knows CANARY walks.", confidence: 0.8 }
           decisions: []
@@ -40,14 +60,14 @@ const RULES: &str = r#"
   attempt: 1
   turn: 1
   reply: { tools: [{ name: "bash", input: {
-    command: "echo $PASSED; printf %s $PASSED | base64; echo $ELSEWHERE; echo key=$PASSED > a.txt; echo $PASSED >> $PASSED.log; echo CANARY" } }] }
+    command: "echo $PASSED; printf %s $PASSED | base64; echo $ELSEWHERE; echo key=$PASSED > a.txt; echo $PASSED >> $PASSED.log; echo CANARY; echo FILED | tee b.txt" } }] }
 - agent: "build"
   attempt: 1
   turn: 2
   reply: { tools: [{ name: "read", input: { path: "a.txt" } }] }
 - agent: "build"
   attempt: 1
-  reply: { tools: [{ name: "finish", input: { summary: "Used CANARY." } }] }
+  reply: { tools: [{ name: "finish", input: { summary: "Used CANARY and FILED." } }] }
 - agent: "build"
   attempt: 2
   turn: 1
@@ -55,7 +75,7 @@ const RULES: &str = r#"
 - agent: "build"
   attempt: 2
   turn: 2
-  reply: { tools: [{ name: "bash", input: { command: "rm *.log" } }] }
+  reply: { tools: [{ name: "bash", input: { command: "rm *.log b.txt" } }] }
 "#;
 
 fn variables() -> [(&'static str, &'static str); 5] {
@@ -94,18 +114,27 @@ fn a_secret_is_in_no_row_event_prompt_commit_log_or_answer() {
     let script = format!("{RULES}{}", one_task("test -s a.txt"));
     let script = script
         .replace("CANARY", CANARY)
-        .replace("PASSWORD", PASSWORD);
+        .replace("PASSWORD", PASSWORD)
+        .replace("FILED", &IN_FILE.join(" "));
     let apart = tempfile::tempdir().unwrap();
-    std::fs::write(apart.path().join("script.yaml"), script).unwrap();
     std::fs::remove_file(world.root().join("script.yaml")).unwrap();
-    std::os::unix::fs::symlink(
-        apart.path().join("script.yaml"),
-        world.root().join("script.yaml"),
-    )
-    .unwrap();
+    let settings = world.home().join(".config/ropewalk");
+    std::fs::create_dir_all(&settings).unwrap();
+    let apart_from_it = [
+        (world.root().join("script.yaml"), script.as_str()),
+        (settings.join("config.toml"), FILE),
+    ];
+    for (place, text) in &apart_from_it {
+        let lies = apart.path().join(place.file_name().unwrap());
+        std::fs::write(&lies, text).unwrap();
+        std::os::unix::fs::symlink(lies, place).unwrap();
+    }
     let mut heard = said(world.ropewalk(["idea", "new", "Talks", "--slug", "talks"]));
     let mut chat = world.ropewalk(["idea", "chat", "talks"]);
-    chat.write_stdin(format!("My key is {CANARY}, my password {PASSWORD}.\n"));
+    chat.write_stdin(format!(
+        "My key is {CANARY}, my password {PASSWORD}; {}.\n",
+        IN_FILE.join(" ")
+    ));
     heard.push_str(&said(chat));
     assert!(heard.contains("[secret]"), "{heard}");
     documented(&world, "walks");
@@ -119,13 +148,67 @@ fn a_secret_is_in_no_row_event_prompt_commit_log_or_answer() {
     assert_eq!(builds[0]["state"], "succeeded", "{builds}");
     drop(up);
     assert_ne!(holding(&world.state(), &["SECRET_FOUND"]), [""; 0]);
-    std::fs::remove_file(world.root().join("script.yaml")).unwrap();
+    let undelivered = world.json("notice list");
+    assert!(undelivered.to_string().contains("webhook"), "{undelivered}");
+    for (place, _) in &apart_from_it {
+        std::fs::remove_file(place).unwrap();
+    }
     assert_eq!(holding(world.root(), &NOWHERE), [""; 0]);
     for repository in [world.repository(), world.state().join("repository.git")] {
         heard.push_str(&objects(&repository));
     }
+    heard.push_str(&undelivered.to_string());
     assert!(heard.contains("a walk\n"));
     for word in NOWHERE {
         assert!(!heard.contains(word), "{word}: {heard}");
+    }
+}
+
+#[test]
+fn what_a_file_logs_in_with_is_in_no_answer_also_where_it_cannot_be_read() {
+    let login = IN_FILE[0];
+    for (section, address) in [
+        (
+            "[store]\nlocation",
+            format!("postgres://ada:{login}@127.0.0.1:1/walks"),
+        ),
+        (
+            "[store]\nlocation",
+            format!("postgres://127.0.0.1:1/walks?user=ada&password={login}"),
+        ),
+        (
+            "[store]\nlocation",
+            format!("postgress://ada:{login}@127.0.0.1:1/walks"),
+        ),
+        (
+            "[bus]\ntransport",
+            format!("nats://ada:{login}@127.0.0.1:1"),
+        ),
+        ("[bus]\ntransport", format!("nat://ada:{login}@127.0.0.1:1")),
+        (
+            "[notices]\nwebhook_url",
+            format!("http://ada:{login}@127.0.0.1:99999/x"),
+        ),
+    ] {
+        let world = World::scripted();
+        let project = world.repository().join("ropewalk.toml");
+        let before = std::fs::read_to_string(project).unwrap();
+        world.write(
+            "ropewalk.toml",
+            &format!("{before}\n{section} = \"{address}\"\n"),
+        );
+        let mut said = String::new();
+        for verb in [
+            &["config", "show"][..],
+            &["doctor"],
+            &["idea", "list"],
+            &["trust"],
+        ] {
+            let output = world.ropewalk(verb.iter().copied()).output().unwrap();
+            said.push_str(&String::from_utf8_lossy(&output.stdout));
+            said.push_str(&String::from_utf8_lossy(&output.stderr));
+        }
+        assert!(said.contains("127.0.0.1"), "{address}: {said}");
+        assert!(!said.contains(login), "{address}: {said}");
     }
 }
