@@ -5,10 +5,10 @@ use std::net::TcpListener;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::world::{World, one_line};
+use crate::world::{BINARY, World, one_line};
 
-/// Every verb that would do something with a project.
-const VERBS: [&str; 6] = [
+/// Verbs of each kind: what runs, stops, changes, shows, and looks at the configuration alone.
+const KINDS: [&str; 6] = [
     "up",
     "stop",
     "idea new Walks",
@@ -16,12 +16,131 @@ const VERBS: [&str; 6] = [
     "config show",
     "config check",
 ];
+/// Verbs that nobody has to trust anything for, each with the reason; they read none of the keys, and do nothing with them.
+const WITHOUT_TRUST: [(&str, &str); 9] = [
+    ("trust", "shows what there is to be trusted"),
+    (
+        "init",
+        "writes a file where there is none, and refuses this one",
+    ),
+    ("import", "is about the directory that it makes"),
+    (
+        "rehearse",
+        "takes a project of its own, and the file of none",
+    ),
+    ("doctor", "tells the refusal as one of its checks"),
+    ("people token", "makes a number up and asks nobody"),
+    ("schema", "prints what is a part of the program"),
+    ("completions", "prints what is a part of the program"),
+    ("man", "prints what is a part of the program"),
+];
 
 /// Returns a project that allows nothing more than the defaults, and a key that must not leave.
 fn cloned(text: &str) -> World {
     let world = World::bare_of_project();
     world.write_untrusted("ropewalk.toml", text);
     world
+}
+
+/// Returns each verb of the command line with the first example of its help, below `path`.
+fn verbs(world: &World, path: &[&str]) -> Vec<(String, Vec<String>)> {
+    let mut command = world.ropewalk(path.iter().copied());
+    // A line that is broken is no example.
+    command.arg("--help").env("COLUMNS", "1000");
+    let help = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
+    let section = |title: &str| {
+        let lines = help.lines().skip_while(move |line| *line != title);
+        let lines = lines.skip(1).take_while(|line| !line.is_empty());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let below = section("Commands:");
+    let mut found = Vec::new();
+    for line in &below {
+        let name = line.split_whitespace().next().unwrap();
+        if line.starts_with("  ") && !line.starts_with("   ") && name != "help" {
+            found.extend(verbs(world, &[path, &[name]].concat()));
+        }
+    }
+    if below.is_empty() {
+        let verb = path.join(" ");
+        let example = section("Examples:")
+            .into_iter()
+            .find_map(|line| Some(line.trim().strip_prefix("ropewalk ")?.to_owned()))
+            .filter(|line| line.starts_with(&verb));
+        let example = example.unwrap_or_else(|| panic!("no example of `{verb}`: {help}"));
+        found.push((verb, words(&example)));
+    }
+    found
+}
+
+/// Splits a line as a shell does, up to where the shell takes over.
+fn words(line: &str) -> Vec<String> {
+    let line = line.split(['|', '<', '>']).next().unwrap();
+    let parts = line.split('"').enumerate();
+    parts
+        .flat_map(|(number, part)| match number % 2 {
+            1 => vec![part.to_owned()],
+            _ => part.split_whitespace().map(str::to_owned).collect(),
+        })
+        .collect()
+}
+
+/// Runs a verb at a terminal, which `script` makes, and returns what it says where it is refused.
+fn at_a_terminal(world: &World, verb: &str) -> String {
+    let line = format!("exec {BINARY} {verb}");
+    let mut command = assert_cmd::Command::new("script");
+    command
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .env_clear()
+        .envs(world.environment())
+        .envs([("SHELL", "/bin/sh"), ("TERM", "xterm")])
+        .current_dir(world.repository())
+        .timeout(std::time::Duration::from_mins(1));
+    let refused = command.assert().code(1);
+    String::from_utf8_lossy(&refused.get_output().stdout).into_owned()
+}
+
+#[test]
+fn every_verb_is_refused_in_a_clone_that_loosens_before_a_byte_is_sent() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap();
+    let world = cloned(&format!(
+        "sandbox = \"off\"\n[providers.anthropic]\nbase_url = \"http://{address}\"\n\
+         key_variable = \"AWS_SECRET_ACCESS_KEY\"\n[build]\nsetup = \"touch was-run\"\n\
+         [bus]\ntransport = \"nats://{address}\"\ntoken_variable = \"ANTHROPIC_API_KEY\"\n\
+         [store]\nlocation = \"postgres://{address}/walks\"\n\
+         [notices]\nwebhook_url = \"http://{address}\"\n[telegram]\napi_url = \"http://{address}\"\n"
+    ));
+    let before = world.files();
+    let verbs = verbs(&world, &[]);
+    assert!(verbs.len() > 70, "{verbs:?}");
+    let mut needless: Vec<&str> = WITHOUT_TRUST.iter().map(|(verb, _)| *verb).collect();
+    for (verb, example) in &verbs {
+        let mut command = world.ropewalk(example.iter().map(String::as_str));
+        command.env("ANTHROPIC_API_KEY", "canary-of-a-key-7");
+        if let Some(place) = needless.iter().position(|needless| needless == verb) {
+            needless.remove(place);
+            // A rehearsal would take a while, and is nothing of the clone.
+            if verb != "rehearse" && verb != "import" {
+                let output = command.output().unwrap();
+                let said = [output.stdout, output.stderr].concat();
+                let said = String::from_utf8_lossy(&said).into_owned();
+                assert!(!said.contains("canary"), "{verb}: {said}");
+            }
+        } else {
+            let said = match verb.as_str() {
+                "top" => at_a_terminal(&world, verb),
+                _ => one_line(command, 1),
+            };
+            assert!(said.contains("`ropewalk trust`"), "{verb}: {said}");
+            assert!(!said.contains("canary"), "{verb}: {said}");
+        }
+        assert_eq!(world.files(), before, "{verb}");
+    }
+    assert_eq!(needless, [""; 0], "these are no verbs any more");
+    let connected = server.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(connected, Err(std::io::ErrorKind::WouldBlock));
 }
 
 #[test]
@@ -37,11 +156,15 @@ fn a_clone_that_loosens_is_refused_before_a_byte_is_sent() {
         format!("[providers.anthropic]\nbase_url = \"http://{address}\"\n"),
         "[providers.anthropic]\nkey_variable = \"AWS_SECRET_ACCESS_KEY\"\n".to_owned(),
         format!("[bus]\ntransport = \"nats://{address}\"\ntoken_variable = \"ANTHROPIC_API_KEY\"\n"),
+        format!("[store]\nlocation = \"postgres://{address}/walks\"\n"),
+        "[build]\nsetup = \"touch was-run\"\n".to_owned(),
+        format!("[sandbox]\nhosts = [\"{address}\"]\npackage_hosts = [\"{address}\"]\n"),
+        "[build]\npackage_managers = [\"npm\"]\n".to_owned(),
     ];
     for text in cases {
         let world = cloned(&text);
         let before = world.files();
-        for verb in VERBS {
+        for verb in KINDS {
             let mut command = world.ropewalk(verb.split_whitespace());
             command.env("ANTHROPIC_API_KEY", "canary");
             let said = one_line(command, 1);
@@ -169,26 +292,56 @@ fn what_init_and_a_tightening_repository_write_needs_nobody() {
     world.run("idea list");
 }
 
+/// Returns a verb in `directory` of a project whose file is another user's.
+fn in_a_file_of_another_user(world: &World, directory: &str, verb: &str) -> assert_cmd::Command {
+    let arguments = ["-C", directory].into_iter().chain(verb.split_whitespace());
+    if nix::unistd::geteuid().is_root() {
+        let file = world.repository().join("ropewalk.toml");
+        std::os::unix::fs::lchown(&file, Some(65534), None).unwrap();
+        return world.ropewalk(arguments);
+    }
+    // A file of root, seen from where root is nobody.
+    let begin = "mount --bind /etc/hostname ropewalk.toml && exec \"$0\" \"$@\"";
+    let mut command = assert_cmd::Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", begin])
+        .arg(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(arguments)
+        .current_dir(world.repository());
+    command
+}
+
 #[test]
-fn a_file_of_another_user_in_a_directory_above_is_refused() {
+fn a_file_of_another_user_above_or_beside_is_refused_whatever_it_says() {
     let world = World::bare_of_project();
     world.write("deep/README.md", "");
-    world.write_untrusted("ropewalk.toml", "[pm]\nwatch_minutes = 1\n");
-    world.run("-C deep idea list");
-    let file = world.repository().join("ropewalk.toml");
-    let mut command = world.ropewalk(["-C", "deep", "idea", "list"]);
-    if nix::unistd::geteuid().is_root() {
-        std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
-    } else {
-        // A file of root, seen from where root is nobody.
-        let begin = "mount --bind /etc/hostname ropewalk.toml && exec \"$0\" \"$@\"";
-        command = assert_cmd::Command::new("unshare");
-        command
-            .args(["--user", "--map-root-user", "--mount", "sh", "-c", begin])
-            .arg(env!("CARGO_BIN_EXE_ropewalk"))
-            .args(["-C", "deep", "idea", "list"])
-            .current_dir(world.repository());
+    // Nothing of it would have to be trusted, and what somebody trusted is no reason either.
+    for text in ["[pm]\nwatch_minutes = 1\n", "sandbox = \"off\"\n"] {
+        world.write("ropewalk.toml", text);
+        for directory in ["deep", "."] {
+            world.run(&format!("-C {directory} idea list"));
+        }
+        for directory in ["deep", "."] {
+            for verb in KINDS.into_iter().chain(["trust"]) {
+                let said = one_line(in_a_file_of_another_user(&world, directory, verb), 1);
+                assert!(said.contains("another user"), "{verb}: {said}");
+            }
+        }
+        std::fs::remove_file(world.repository().join("ropewalk.toml")).unwrap();
     }
-    let said = one_line(command, 1);
+}
+
+#[test]
+fn a_link_of_another_user_to_an_own_file_is_refused() {
+    if !nix::unistd::geteuid().is_root() {
+        // Nobody else can give a link away.
+        return;
+    }
+    let world = World::bare_of_project();
+    world.write_untrusted("elsewhere/ropewalk.toml", "[pm]\nwatch_minutes = 1\n");
+    let link = world.repository().join("ropewalk.toml");
+    std::os::unix::fs::symlink("elsewhere/ropewalk.toml", link).unwrap();
+    world.run("idea list");
+    let said = one_line(in_a_file_of_another_user(&world, ".", "idea list"), 1);
     assert!(said.contains("another user"), "{said}");
 }
