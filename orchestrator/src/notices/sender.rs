@@ -1,10 +1,13 @@
 //! Sends what is due, mends what is no longer so, and writes down what came of it.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
@@ -19,6 +22,7 @@ use super::port::{Arrival, Notification, Port, SendError};
 use super::together::{gathered, telling};
 use super::{ESCALATE, Turn, text};
 use crate::context::Context;
+use crate::questions::{Rank, rank};
 use crate::timers;
 
 /// How long the sender waits at most for somebody to say that there is something.
@@ -92,7 +96,8 @@ impl Sender {
         }
     }
 
-    /// Does what is due, what holds work up first, and the newest before what is older.
+    /// Does what is due, what holds work up first: of what is asked, the first of the queue before others; of what happened,
+    /// the newest before what is older.
     async fn round(&self, context: &Context) -> Result<Round, RoundError> {
         let now = context.now();
         let open = Query::new()
@@ -110,7 +115,12 @@ impl Sender {
             self.give_up(same, "it was not told for a day", context)
                 .await?;
         }
-        due.sort_by_key(|notice| (!notice.urgent, std::cmp::Reverse(notice.created_at)));
+        let ranks = ranks(&due, context).await?;
+        due.sort_by_cached_key(|notice| {
+            let rank = notice.question.and_then(|id| ranks.get(&id));
+            let newest = Reverse(notice.created_at);
+            (!notice.urgent, rank.is_none(), rank, newest)
+        });
         let mut done: Vec<&str> = Vec::new();
         for notice in due {
             if done.contains(&notice.key.as_str()) {
@@ -478,6 +488,20 @@ async fn asked(
         Some(id) => context.store.get::<Question>(&id.to_string()).await,
         None => Ok(None),
     }
+}
+
+/// Returns where the questions of these notices stand in the queue.
+async fn ranks(
+    notices: &[&Versioned<Notice>],
+    context: &Context,
+) -> Result<HashMap<QuestionId, Rank>, ReadError> {
+    let mut ranks = HashMap::new();
+    for notice in notices {
+        if let Some(question) = asked(notice, context).await? {
+            ranks.insert(question.id, rank(&question));
+        }
+    }
+    Ok(ranks)
 }
 
 /// Returns whether a notice puts a question that is closed, or gone.
