@@ -31,4 +31,4 @@ mod wanted_events;
 pub use document::{schema, schema_names};
 pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};
-pub use shared::{Capacity, Changes, Checkup, Folder, Landings, Options};
+pub use shared::{Capacity, Changes, Checkup, Folder, Options};

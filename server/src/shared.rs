@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, header};
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_config::settings::{BudgetSettings, Network};
-use ropewalk_desk::builds::landing::{self, Landing, LandingView};
+use ropewalk_desk::builds::landing::{self, Landing, LandingView, Landings};
 use ropewalk_desk::health::Finding;
 use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
@@ -42,13 +42,6 @@ pub type Folder = Arc<dyn Fn(&Idea) -> PathBuf + Send + Sync>;
 /// Tells the lines that a build changed, or why nobody can say.
 pub type Changes = Arc<
     dyn Fn(Build) -> Pin<Box<dyn Future<Output = Result<Vec<FileLines>, String>> + Send>>
-        + Send
-        + Sync,
->;
-
-/// Tells what landing a build would come to, or why nobody can say.
-pub type Landings = Arc<
-    dyn Fn(Build) -> Pin<Box<dyn Future<Output = Result<LandingView, String>> + Send>>
         + Send
         + Sync,
 >;

@@ -201,6 +201,10 @@ pub(crate) async fn land(
         return Ok(Words::of(&refused).to_string().into());
     }
     let prospect = landing::prospect(&surface.services.store, &build).await?;
+    let comes_to = match (surface.landings)(build.clone()).await {
+        Ok(view) => view.in_words(),
+        Err(why) => format!("What it comes to cannot be said now: {why}."),
+    };
     let context = surface.context();
     let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
     let offer = LandingOffer {
@@ -215,7 +219,10 @@ pub(crate) async fn land(
     .await?;
     let labels = LANDINGS.map(|(label, _)| label);
     Ok(Answer {
-        text: format!("**Land the build of `{}`?**\n\n{prospect}", build.idea),
+        text: format!(
+            "**Land the build of `{}`?**\n\n{prospect}\n\n{comes_to}",
+            build.idea
+        ),
         buttons: keyboard::labelled(&nonce, &labels),
     })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use ropewalk_desk::builds::landing::Landings;
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
@@ -35,6 +36,8 @@ pub(crate) struct Surface {
     name: Arc<OnceCell<String>>,
     /// The providers of the models that build.
     pub(crate) builds_with: Vec<String>,
+    /// What landing a build would come to.
+    pub(crate) landings: Landings,
     /// The state directory.
     pub(crate) state: PathBuf,
     pub(crate) source: ComponentName,
@@ -99,6 +102,8 @@ pub struct Parts {
     pub services: Services,
     /// The providers of the models that build.
     pub builds_with: Vec<String>,
+    /// What landing a build would come to.
+    pub landings: Landings,
     /// The state directory, which holds the folders of ideas.
     pub state: PathBuf,
 }
@@ -114,6 +119,7 @@ impl Surface {
             wake: parts.client.wake(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
+            landings: parts.landings,
             state: parts.state,
             source: ComponentName::parse(CHANNEL)?,
         })

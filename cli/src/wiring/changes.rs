@@ -1,18 +1,18 @@
-//! Shows the server what a build changed and what landing it comes to, as its commits have it.
+//! Shows the server and the bot what a build changed and what landing it comes to, as its commits have it.
 
 use std::sync::Arc;
 
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandingPreview};
 use ropewalk_config::Environment;
-use ropewalk_desk::builds::landing::LandingView;
+use ropewalk_desk::builds::landing::{LandingView, Landings};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_desk::views::review::{self, ObjectionView};
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
-use ropewalk_server::{Changes, Landings};
+use ropewalk_server::Changes;
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions};
 use tokio::sync::OnceCell;
 

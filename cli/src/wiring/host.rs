@@ -163,7 +163,7 @@ impl Host {
         let (services, supervisor) = (&self.services, &self.supervisor);
         let hook = notices::hook(
             &self.project,
-            environment,
+            (environment, &self.git),
             self.telegram.clone(),
             (services, supervisor),
         )?;
@@ -272,11 +272,11 @@ async fn begin(
     .await?;
     let telegram = bot(project, environment, crew, &services.clock)?;
     let bot = telegram.as_ref();
-    agents.extend(telling(project, environment, (crew, bot), &services).await?);
+    agents.extend(telling(project, (environment, &git), (crew, bot), &services).await?);
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
     if let Some(bot) = bot.filter(|_| crew.chats()) {
-        notices::serve_bot(project, bot, &services, supervisor)?;
+        notices::serve_bot(project, &git, bot, (&services, supervisor))?;
     }
     if !crew.shares() {
         let home = SocketHome::new(project.state(), environment.runtime_home());
@@ -332,7 +332,7 @@ fn bot(
 /// Makes those that tell people what happens, and what does again that which the bot could not do.
 async fn telling(
     project: &Project,
-    environment: &Environment,
+    (environment, git): (&Environment, &Git),
     (crew, bot): (&Crew, Option<&TelegramClient>),
     services: &Services,
 ) -> Result<Vec<Arc<dyn Agent>>, CliError> {
@@ -341,7 +341,7 @@ async fn telling(
         agents.extend(notices::begin(project, environment, bot, services).await?);
     }
     if let Some(bot) = bot.filter(|_| crew.chats()) {
-        agents.push(notices::left_updates(project, bot, services)?);
+        agents.push(notices::left_updates(project, git, bot, services)?);
     }
     Ok(agents)
 }

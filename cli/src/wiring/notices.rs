@@ -17,7 +17,9 @@ use ropewalk_telegram::{
     Bot, HookError as UpdateError, LeftUpdates, Parts as BotParts, TelegramClient, TelegramPort,
     UpdateHook,
 };
+use ropewalk_workspace::Git;
 
+use super::changes::{self, LazyClone};
 use super::processes;
 use crate::error::CliError;
 use crate::output;
@@ -110,13 +112,20 @@ pub(crate) fn telegram(
 }
 
 /// Returns what a bot works with.
-fn bot_parts(project: &Project, client: &TelegramClient, services: &Services) -> BotParts {
+fn bot_parts(
+    project: &Project,
+    git: &Git,
+    client: &TelegramClient,
+    services: &Services,
+) -> BotParts {
+    let clone = LazyClone::of(git.clone(), project);
     BotParts {
         client: client.clone(),
         people: (*project.people).clone(),
         services: services.clone(),
         rules: Rules::from(&*project.config().notices),
         builds_with: project.config().models.builders(),
+        landings: changes::landings(clone, project, services),
         state: project.state().to_owned(),
     }
 }
@@ -124,21 +133,22 @@ fn bot_parts(project: &Project, client: &TelegramClient, services: &Services) ->
 /// Makes what does again that which the bot could not do.
 pub(super) fn left_updates(
     project: &Project,
+    git: &Git,
     client: &TelegramClient,
     services: &Services,
 ) -> Result<Arc<dyn Agent>, CliError> {
-    let parts = bot_parts(project, client, services);
+    let parts = bot_parts(project, git, client, services);
     Ok(Arc::new(LeftUpdates::new(parts)?))
 }
 
 /// Lets the bot take what people say and press.
 pub(super) fn serve_bot(
     project: &Project,
+    git: &Git,
     client: &TelegramClient,
-    services: &Services,
-    supervisor: &Supervisor,
+    (services, supervisor): (&Services, &Supervisor),
 ) -> Result<(), CliError> {
-    let parts = bot_parts(project, client, services);
+    let parts = bot_parts(project, git, client, services);
     let turn = processes::turn(project.state(), "telegram");
     let webhook = project.config().telegram.webhook.clone();
     Bot::new(parts, turn, webhook)?.serve(supervisor);
@@ -148,7 +158,7 @@ pub(super) fn serve_bot(
 /// Lets updates be taken that Telegram brings, where the configuration says that it does.
 pub(super) fn hook(
     project: &Project,
-    environment: &Environment,
+    (environment, git): (&Environment, &Git),
     client: Option<TelegramClient>,
     (services, supervisor): (&Services, &Supervisor),
 ) -> Result<Option<Arc<dyn Hook>>, CliError> {
@@ -162,7 +172,7 @@ pub(super) fn hook(
     let Some(client) = client else {
         return Ok(None);
     };
-    let parts = bot_parts(project, &client, services);
+    let parts = bot_parts(project, git, &client, services);
     let hook = UpdateHook::serve(parts, supervisor)?;
     Ok(Some(Arc::new(TelegramHook(hook))))
 }

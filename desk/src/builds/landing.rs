@@ -1,5 +1,8 @@
 //! That the branch of a finished build is brought into the one that it began from: noted here, done by the build agent.
 
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
@@ -92,7 +95,28 @@ pub struct LandingView {
     pub objections: Vec<ObjectionView>,
 }
 
+/// Tells what landing a build would come to, or why nobody can say.
+pub type Landings =
+    Arc<dyn Fn(Build) -> BoxFuture<'static, Result<LandingView, String>> + Send + Sync>;
+
 impl LandingView {
+    /// Says what would become of the branch that it would come into, and what comes along; or why nothing can.
+    pub fn in_words(&self) -> String {
+        let Some(comes_to) = &self.comes_to else {
+            let refusal = self.refusal.as_deref().unwrap_or("nobody can say why");
+            return format!("It cannot be landed as it stands: {refusal}.");
+        };
+        let gate = if self.gate {
+            ", once a gate has seen what that comes to"
+        } else {
+            ""
+        };
+        let documents = self.documents.as_ref().map_or_else(String::new, |folder| {
+            format!(" The documents of the idea come along in `{folder}`; `build.without_ideas` leaves them out.")
+        });
+        format!("`{}` {comes_to}{gate}.{documents}", self.into)
+    }
+
     /// Refuses what was wanted of another state of the branches than this: a yes holds for what was shown.
     pub fn check_shown(&self, from: Option<&str>, onto: Option<&str>) -> Result<(), LandingError> {
         let is_same = |shown: Option<&str>, now: &Option<CommitId>| {

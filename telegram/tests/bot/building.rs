@@ -3,6 +3,7 @@
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, ContentHash, EventPattern, RepoPath, TaskId};
@@ -187,6 +188,43 @@ async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Resu
     assert_eq!(
         wishes(&house).await?,
         [(BranchWish::Resolve, "ada".to_owned())]
+    );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_landing()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let build = built(&house, "walks", "succeeded").await?;
+    let against = "the review holds FR-6 for missed: planned help names both, done it names one";
+    let shown = told(&phones, ADA, "/land walks").await?.text;
+    for part in [
+        "main would move on to it, once a gate has seen what that comes to.",
+        "The documents of the idea come along in ideas/walks;",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(!shown.contains("for missed"), "{shown}");
+    let review: Review = serde_json::from_value(json!({
+        "id": house.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
+        "at": house.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
+            "planned": "help names both", "actual": "it names one" }],
+    }))?;
+    let mut changes = ChangeSet::new();
+    changes.insert(&review);
+    house.services.store.commit(changes).await?;
+    let shown = told(&phones, ADA, "/land walks").await?;
+    assert!(shown.text.contains(against), "{}", shown.text);
+    // It refuses nothing.
+    phones
+        .press(ADA, ADA, shown.id, &shown.buttons[0].1)
+        .await?;
+    phones.shown("Recorded").await?;
+    assert_eq!(
+        wishes(&house).await?,
+        [(BranchWish::Merge, "ada".to_owned())]
     );
     house.close().await
 }

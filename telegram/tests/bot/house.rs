@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::People;
 use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts, Rules, Turn};
 use ropewalk_orchestrator::questions::{
@@ -15,10 +16,11 @@ use ropewalk_orchestrator::questions::{
 };
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
-use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
+use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, RepoPath, UserSlug};
 use ropewalk_store::{ChangeSet, Location, Query, Store};
 use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort};
 use ropewalk_tests::servers::TelegramServer;
@@ -178,6 +180,7 @@ impl House {
     }
 
     /// Asks what holds work up: yes, no, or words.
+            landings: Arc::new(|build| Box::pin(async move { landing(&build) })),
     pub(crate) async fn ask(&self, trigger: &str, text: &str) -> anyhow::Result<QuestionId> {
         self.put(ChangeSet::new(), asking(trigger, text)?).await
     }
@@ -262,6 +265,23 @@ pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionReques
         ],
         free_text: true,
         default: None,
+/// What landing a build would come to, without any repository: the documents of its idea come along.
+fn landing(build: &Build) -> Result<LandingView, String> {
+    let folder = RepoPath::parse(&format!("ideas/{}", build.idea));
+    Ok(LandingView {
+        build: build.id,
+        into: build.target.clone(),
+        from: build.head.clone(),
+        onto: build.head.clone(),
+        comes_to: Some("would move on to it".to_owned()),
+        gate: true,
+        documents: Some(folder.map_err(|error| error.to_string())?),
+        refusal: None,
+        conflicts: None,
+        objections: Vec::new(),
+    })
+}
+
         consequential: false,
         content: None,
         about: About::Nothing,
