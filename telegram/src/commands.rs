@@ -8,6 +8,7 @@ pub(crate) enum Command {
     Status,
     Summary,
     Questions,
+    Defaults,
     Ideas,
     New,
     Idea,
@@ -26,7 +27,7 @@ pub(crate) enum Command {
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 20] = [
+const COMMANDS: [(&str, &str, Command); 21] = [
     ("help", "what can be said here", Command::Help),
     (
         "settings",
@@ -43,6 +44,11 @@ const COMMANDS: [(&str, &str, Command); 20] = [
         "questions",
         "puts the open questions again",
         Command::Questions,
+    ),
+    (
+        "defaults",
+        "answers every question with its default, but what holds work up or has consequences",
+        Command::Defaults,
     ),
     ("ideas", "lists the ideas", Command::Ideas),
     (

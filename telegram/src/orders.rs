@@ -1,6 +1,7 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
 use ropewalk_desk::builds::Wish;
+use ropewalk_desk::questions::answer_defaults;
 use ropewalk_desk::views::agent;
 use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::idea::{self, IdeaFilter};
@@ -17,7 +18,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use crate::commands::{self, Command};
 use crate::port;
-use crate::surface::{Answer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
 use crate::{builds, starting, talk, words};
 
 /// How many lines of a list a phone is shown.
@@ -52,6 +53,7 @@ pub(crate) async fn carry_out(
             Ok(words::notice(&summary_of_last_day(store, now).await?))
         }
         Command::Questions => questions(surface, whom).await,
+        Command::Defaults => Ok(defaults(surface, whom).await),
         Command::Ideas => {
             let rows = idea::list(store, &IdeaFilter::default()).await?;
             let lines = rows.iter().rev().take(LINES);
@@ -181,6 +183,15 @@ async fn questions(surface: &Surface, whom: &Whom) -> Result<String, SurfaceErro
         lines.insert(0, "The open questions come again.".to_owned());
     }
     Ok(lines.join("\n"))
+}
+
+/// Answers what takes a default without consequences.
+async fn defaults(surface: &Surface, whom: &Whom) -> String {
+    let answered = answer_defaults(&surface.context(), &whom.person, CHANNEL).await;
+    match answered {
+        Ok(done) => words::defaults(&done),
+        Err(error) => Words::of(&error).to_string(),
+    }
 }
 
 /// Returns the idea that is meant: the one that is named, else the one that is talked about.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_orchestrator::notices::{Notification, Rules};
+use ropewalk_orchestrator::questions::AcceptedAnswer;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::notice::NoticeText;
@@ -36,6 +37,19 @@ pub(crate) fn notice(text: &NoticeText) -> String {
             .map(|best| format!("Recommended: {best}")),
     );
     parts.join("\n\n")
+}
+
+/// Says what became of the questions that were answered with their defaults.
+pub(crate) fn defaults(answered: &[AcceptedAnswer]) -> String {
+    let rest = "What holds work up or has consequences waits for an answer of its own; /questions puts it again.";
+    let Some(answers) = (!answered.is_empty()).then(|| {
+        let answers = answered.iter().map(|one| format!("• {}", one.answer));
+        answers.collect::<Vec<_>>().join("\n")
+    }) else {
+        return format!("No open question has a default that does no harm. {rest}");
+    };
+    let many = counted(answered.len() as u64, "question");
+    format!("Answered with the default: {many}.\n{answers}\n{rest}")
 }
 
 /// Says what the configuration says of a person, and where that is changed.

@@ -58,6 +58,16 @@ fn named(chat_of_ada: i64) -> anyhow::Result<People> {
     Ok(People::new(known, UserSlug::parse("ada")?))
 }
 
+/// Everything is told at once, to everybody `escalate` after those of a role.
+const fn at_once(escalate: Duration) -> Rules {
+    Rules {
+        escalate,
+        batch: Duration::ZERO,
+        quiet: None,
+        summary: None,
+    }
+}
+
 /// A running bot with notices.
 pub(crate) struct House {
     pub(crate) services: Services,
@@ -89,7 +99,24 @@ impl House {
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
         let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
-        Self::open_with(directory, clock, (client, people()?), escalate, roles).await
+        let known = (client, people()?);
+        Self::open_with(directory, clock, known, at_once(escalate), roles).await
+    }
+
+    /// Does the same where what holds nothing up is gathered for so long.
+    pub(crate) async fn open_gathering(
+        directory: &Path,
+        telegram: &TelegramServer,
+        clock: &Clock,
+        batch: Duration,
+    ) -> anyhow::Result<Self> {
+        let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
+        let rules = Rules {
+            batch,
+            ..at_once(Duration::from_hours(1))
+        };
+        let known = (client, people()?);
+        Self::open_with(directory, clock, known, rules, &BTreeMap::new()).await
     }
 
     /// Does the same where ada is told in a group, in a topic of it.
@@ -101,15 +128,15 @@ impl House {
         let clock = Clock::system();
         let client = TelegramClient::new(TOKEN, &telegram.url(), clock.clone())?;
         let known = (client.in_topic(Some(topic)), named(GROUP)?);
-        let escalate = Duration::from_hours(1);
-        Self::open_with(directory, &clock, known, escalate, &BTreeMap::new()).await
+        let rules = at_once(Duration::from_hours(1));
+        Self::open_with(directory, &clock, known, rules, &BTreeMap::new()).await
     }
 
     async fn open_with(
         directory: &Path,
         clock: &Clock,
         (client, people): (TelegramClient, People),
-        escalate: Duration,
+        telling: Rules,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
         let clock = clock.clone();
@@ -130,12 +157,6 @@ impl House {
             registry: Registry::new(clock.clone(), "test"),
             clock,
             ids,
-        };
-        let telling = Rules {
-            escalate,
-            batch: Duration::ZERO,
-            quiet: None,
-            summary: None,
         };
         let everybody = people.all().into_iter().map(|person| Listener {
             roles: roles
@@ -159,6 +180,7 @@ impl House {
             rules: telling,
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
+            landings: Arc::new(|build| Box::pin(async move { landing(&build) })),
             state: directory.to_owned(),
         };
         let agents: Vec<Arc<dyn Agent>> = vec![
@@ -180,7 +202,6 @@ impl House {
     }
 
     /// Asks what holds work up: yes, no, or words.
-            landings: Arc::new(|build| Box::pin(async move { landing(&build) })),
     pub(crate) async fn ask(&self, trigger: &str, text: &str) -> anyhow::Result<QuestionId> {
         self.put(ChangeSet::new(), asking(trigger, text)?).await
     }
@@ -244,6 +265,23 @@ impl House {
     }
 }
 
+/// What landing a build would come to, without any repository: the documents of its idea come along.
+fn landing(build: &Build) -> Result<LandingView, String> {
+    let folder = RepoPath::parse(&format!("ideas/{}", build.idea));
+    Ok(LandingView {
+        build: build.id,
+        into: build.target.clone(),
+        from: build.head.clone(),
+        onto: build.head.clone(),
+        comes_to: Some("would move on to it".to_owned()),
+        gate: true,
+        documents: Some(folder.map_err(|error| error.to_string())?),
+        refusal: None,
+        conflicts: None,
+        objections: Vec::new(),
+    })
+}
+
 /// What holds work up: yes, no, or words.
 pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionRequest> {
     let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
@@ -265,23 +303,6 @@ pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionReques
         ],
         free_text: true,
         default: None,
-/// What landing a build would come to, without any repository: the documents of its idea come along.
-fn landing(build: &Build) -> Result<LandingView, String> {
-    let folder = RepoPath::parse(&format!("ideas/{}", build.idea));
-    Ok(LandingView {
-        build: build.id,
-        into: build.target.clone(),
-        from: build.head.clone(),
-        onto: build.head.clone(),
-        comes_to: Some("would move on to it".to_owned()),
-        gate: true,
-        documents: Some(folder.map_err(|error| error.to_string())?),
-        refusal: None,
-        conflicts: None,
-        objections: Vec::new(),
-    })
-}
-
         consequential: false,
         content: None,
         about: About::Nothing,
