@@ -140,7 +140,7 @@ impl LoadedConfig {
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
         let passwords = texts.flat_map(credentials).map(str::to_owned);
         let hook = self.config.notices.webhook_url.as_ref();
-        let parts = hook.and_then(|url| url.path_segments()).into_iter();
+        let parts = hook.and_then(url::Url::path_segments).into_iter();
         // Who knows the address of a hook may write to it, so that its path is as good as a token.
         let tokens = parts.flatten().filter(|part| part.len() >= SHORTEST_TOKEN);
         let values = values.chain(tokens.map(str::to_owned));

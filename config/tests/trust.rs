@@ -358,21 +358,27 @@ fn what_only_tightens_finds_the_project_where_it_was_trusted_last() -> anyhow::R
 #[test]
 fn an_address_whose_password_is_not_kept_is_not_gone_to_before_it_is_trusted() -> anyhow::Result<()>
 {
-    let trusted = "[store]\nlocation = \"postgres://ada:pw@good.test/d\"\n";
-    let clone = Clone::with(trusted)?;
-    clone.trust()?;
-    assert_eq!(last_trusted(&clone)?[2], "postgres://ada:pw@good.test/d");
-    for text in [
-        "[store]\nlocation = \"postgres://ada:pw@bad.test?x=@good.test/d\"\n".to_owned(),
-        "[store]\nlocation = \"postgres://bad.test/d\"\n".to_owned(),
-        format!("sandbox = \"off\"\n{trusted}"),
+    for address in [
+        "postgres://ada:pw@good.test/d",
+        "postgres://good.test/d?user=ada&password=pw",
+        "postgres://a-token-of-twenty-letters@good.test/d",
     ] {
-        clone.write(&text)?;
-        let refused = last_trusted(&clone);
-        assert!(
-            matches!(refused, Err(ConfigError::Untrusted { .. })),
-            "{text}: {refused:?}"
-        );
+        let trusted = format!("[store]\nlocation = \"{address}\"\n");
+        let clone = Clone::with(&trusted)?;
+        clone.trust()?;
+        assert_eq!(last_trusted(&clone)?[2], address);
+        for text in [
+            "[store]\nlocation = \"postgres://ada:pw@bad.test?x=@good.test/d\"\n".to_owned(),
+            "[store]\nlocation = \"postgres://bad.test/d\"\n".to_owned(),
+            format!("sandbox = \"off\"\n{trusted}"),
+        ] {
+            clone.write(&text)?;
+            let refused = last_trusted(&clone);
+            assert!(
+                matches!(refused, Err(ConfigError::Untrusted { .. })),
+                "{text}: {refused:?}"
+            );
+        }
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Finds in addresses what they log in with, and leaves it out of what is shown.
 
+/// What an address that is shown or kept holds in the place of what it logs in with.
+pub(crate) const LEFT_OUT: &str = "***";
 /// A name that is as long stands for a login by itself: it is a token.
 pub(crate) const SHORTEST_TOKEN: usize = 20;
 
@@ -28,28 +30,34 @@ fn secret_parameters(url: &str) -> impl Iterator<Item = &str> {
     });
     let parameters = query.into_iter().flat_map(|query| query.split('&'));
     let named = parameters.filter_map(|parameter| parameter.split_once('='));
+    // A file with secrets is named in the open.
+    let is_file = |value: &str| {
+        ["/", "%2F", "%2f"]
+            .iter()
+            .any(|root| value.starts_with(root))
+    };
     named
-        .filter(|(name, value)| is_secret(name) && !value.is_empty())
+        .filter(move |(name, value)| is_secret(name) && !value.is_empty() && !is_file(value))
         .map(|(_, value)| value)
 }
 
-/// Returns `url` with what it logs in with, if anything, replaced by `***`.
+/// Returns `url` with what it logs in with, if anything, replaced by [`LEFT_OUT`].
 pub(crate) fn without_password(url: &str) -> String {
     let parts = url.split_once("://").and_then(|(scheme, rest)| {
         let end = rest.find('/').unwrap_or(rest.len());
         let (user_part, host) = rest.get(..end)?.rsplit_once('@')?;
-        let kept = match user_part.split_once(':') {
-            Some((user, _)) => format!("{user}:"),
-            None => {
-                credential(url)?;
-                String::new()
-            }
+        let kept = if let Some((user, _)) = user_part.split_once(':') {
+            format!("{user}:")
+        } else {
+            credential(url)?;
+            String::new()
         };
-        Some(format!("{scheme}://{kept}***@{host}{}", rest.get(end..)?))
+        let rest = rest.get(end..)?;
+        Some(format!("{scheme}://{kept}{LEFT_OUT}@{host}{rest}"))
     });
     let shown = parts.unwrap_or_else(|| url.to_owned());
     secret_parameters(url).fold(shown, |shown, value| {
-        shown.replace(&format!("={value}"), "=***")
+        shown.replace(&format!("={value}"), &format!("={LEFT_OUT}"))
     })
 }
 
@@ -97,6 +105,11 @@ mod tests {
                 vec!["a-token-of-twenty-letters"],
             ),
             ("https://ada@h/?key=", "https://ada@h/?key=", vec![]),
+            (
+                "postgres://h/d?sslkey=/etc/key.pem&sslkey=%2Fetc%2Fkey",
+                "postgres://h/d?sslkey=/etc/key.pem&sslkey=%2Fetc%2Fkey",
+                vec![],
+            ),
         ] {
             assert_eq!(without_password(url), shown);
             assert_eq!(credentials(url).collect::<Vec<_>>(), secrets, "{url}");

@@ -11,14 +11,11 @@ use crate::error::ConfigError;
 use crate::layers::Layers;
 use crate::load::LoadedConfig;
 use crate::origin::Origin;
-use crate::settings::Config;
+use crate::settings::{Config, LEFT_OUT};
 use crate::trust::{TrustRecord, TrustRequest};
 
 /// The sections that say where a project lies, and who may do what there; nothing else of its file is read.
 const SECTIONS: [&str; 4] = ["project.", "person.", "people.", "store."];
-
-/// What an address holds in the word of a person instead of its password.
-const LEFT_OUT: &str = ":***@";
 
 /// How lines begin that may say where a project lies and that no word of a person holds: they loosen nothing.
 const NAMING: [&str; 4] = ["[project", "project", "name", "repo"];
