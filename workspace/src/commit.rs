@@ -130,6 +130,15 @@ pub struct ChangedFile {
     pub kind: ChangeKind,
 }
 
+/// How much of a file differs between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedLines {
+    /// The path from the root of the repository.
+    pub path: String,
+    /// How many lines came and how many went; none where git sees no lines in it.
+    pub lines: Option<(u64, u64)>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

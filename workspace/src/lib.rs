@@ -31,7 +31,7 @@ pub mod source;
 
 pub use clone::{History, LocalClone, LocalCloneOptions};
 pub use command::{CommandOutput, CommandRunner, CommandSpec, Program};
-pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
+pub use commit::{ChangeKind, ChangedFile, ChangedLines, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;
 pub use file_lock::FileLock;
 pub use git::{Git, GitError};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CommitId, RepoPath};
 
-use crate::commit::{ChangeKind, ChangedFile, LoggedCommit};
+use crate::commit::{ChangeKind, ChangedFile, ChangedLines, LoggedCommit};
 use crate::git::Call;
 use crate::{Git, GitError, LocalClone};
 
@@ -195,6 +195,34 @@ impl LocalClone {
             self.known().difference(pair, &files);
         }
         Ok(files)
+    }
+
+    /// Counts the lines that differ between two commits, file by file, in path order.
+    pub async fn changed_lines(
+        &self,
+        before: &str,
+        after: &str,
+    ) -> Result<Vec<ChangedLines>, GitError> {
+        let call = self
+            .call(["diff-tree", "-r", "-z", "--no-renames", "--numstat"])
+            .argument("--end-of-options")
+            .argument(before)
+            .argument(after);
+        let output = self.git().run(call).await?;
+        let line = |field: &[u8]| {
+            let text = String::from_utf8_lossy(field);
+            let mut columns = text.splitn(3, '\t');
+            let mut count = || columns.next().map(|count| count.parse().ok());
+            let (came, went) = (count()?, count()?);
+            Some(ChangedLines {
+                path: columns.next()?.to_owned(),
+                lines: came.zip(went),
+            })
+        };
+        let lines = output.fields().map(|field| {
+            line(field).ok_or_else(|| GitError::unreadable("diff-tree --numstat", field))
+        });
+        lines.collect()
     }
 
     /// Reads a file of `commit`; `None` when the commit has no file of that name.

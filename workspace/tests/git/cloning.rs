@@ -238,6 +238,25 @@ async fn a_tree_is_made_without_a_checkout() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn the_lines_that_differ_are_counted_file_by_file() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
+    let first = commit(&clone, &head, "a é.txt", "one\ntwo\n").await?;
+    let second = commit(&clone, &first, "a é.txt", "two\nthree\nfour\n").await?;
+    let third = commit(&clone, &second, "bytes", "\0\u{1}\0").await?;
+    let lines = clone.changed_lines(first.as_str(), third.as_str()).await?;
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|file| (file.path.as_str(), file.lines))
+        .collect();
+    assert_eq!(lines, [("a é.txt", Some((2, 1))), ("bytes", None)]);
+    let none = clone.changed_lines(first.as_str(), first.as_str()).await?;
+    assert_eq!(none, []);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_long_difference_is_cut() -> anyhow::Result<()> {
     let world = World::new()?;
     let clone = world.clone().await?;

@@ -14,6 +14,7 @@ use ropewalk_schemas::{CommitId, RepoPath, TaskId};
 use ropewalk_store::{Query, Versioned, revision_key};
 use serde::Serialize;
 
+use ropewalk_workspace::ChangedLines;
 use super::super::work::Work;
 use crate::context::Plan;
 use crate::error::BuilderError;
@@ -23,7 +24,7 @@ const IDEA_LETTERS: usize = 4_000;
 /// So many of the other tasks are named.
 const OTHERS: usize = 60;
 /// So many changed files of a finished task are named.
-const CHANGED: usize = 12;
+const CHANGED: usize = 24;
 /// A file of so many lines is outlined.
 const OUTLINED_LINES: usize = 120;
 /// So much of one outline is told.
@@ -82,7 +83,7 @@ pub(in crate::attempt) struct FinishedTask {
     title: String,
     /// In the words of its agent.
     summary: Option<String>,
-    /// The files that its commit changed.
+    /// The files that its commit changed, each with how many lines came and went.
     changed: Vec<String>,
 }
 
@@ -271,13 +272,13 @@ async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<Strin
     };
     let clone = &work.shared.clone;
     let files = clone
-        .changed_files(&format!("{commit}^"), commit.as_str())
+        .changed_lines(&format!("{commit}^"), commit.as_str())
         .await?;
-    let mut names: Vec<String> = files
-        .iter()
-        .take(CHANGED)
-        .map(|file| file.path.clone())
-        .collect();
+    let told = |file: &ChangedLines| match file.lines {
+        Some((came, went)) => format!("{} (+{came} -{went})", file.path),
+        None => format!("{} (no text)", file.path),
+    };
+    let mut names: Vec<String> = files.iter().take(CHANGED).map(told).collect();
     if let Some(more) = files.len().checked_sub(CHANGED).filter(|more| *more > 0) {
         names.push(format!("and {more} more"));
     }
