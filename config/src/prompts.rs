@@ -87,7 +87,7 @@ pub enum Prompt {
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
     /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `state`), `before` (`id`, `title`, `summary`,
     /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
-    /// (`path`, `lines`, `bytes`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
+    /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
     /// `budget` (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
     BuildTask,
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
@@ -216,7 +216,7 @@ mod tests {
         json!({
             "task": {
                 "id": "T-1", "title": "Add two numbers", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
-                "read_first": ["src/main.rs"], "leave_alone": ["the signature of `main`"],
+                "leave_alone": ["the signature of `main`"],
                 "validation": {"command": "cargo test", "expected": "exit 0"},
             },
             "requirements": [
@@ -241,6 +241,7 @@ mod tests {
             ],
             "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
             "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
+            "read_first": [{"path": "src/main.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn main()"}],
             "earlier": {"summary": "half of it is done", "difference": "+ line"},
         })
     }

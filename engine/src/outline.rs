@@ -22,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_SYMBOLS: usize = 2_000;
 /// The longest signature, in characters.
 const SIGNATURE: usize = 320;
+/// The longest signature where there are too many, in characters.
+const SHORT_SIGNATURE: usize = 48;
+/// So much room takes what is said of what was left out.
+const REST_BYTES: usize = 32;
 /// A constant is shown with its value where that is no longer than so many bytes, on one line.
 const SHORT_VALUE: usize = 60;
 
@@ -104,33 +108,46 @@ pub fn render(symbols: &[Symbol]) -> String {
     text
 }
 
-/// Writes as many symbols as `most` bytes hold: the outer ones and those right inside of them, or where these are too
-/// many the outer ones alone. Says how many of all were left out.
-pub fn render_within(symbols: &[Symbol], most: usize) -> String {
-    let line = |symbol: &Symbol| render(std::slice::from_ref(symbol));
-    let down_to = |depth: usize| symbols.iter().filter(move |symbol| symbol.depth <= depth);
-    let fits = |depth| {
-        down_to(depth)
+/// Writes what `most` bytes hold: all levels down to `deepest`, else one level less and again one less, else the outermost
+/// with short signatures. Only where even these are too many it ends early. Says how many of all were left out.
+pub fn render_within(symbols: &[Symbol], most: usize, deepest: usize) -> String {
+    // Leaves room for what is said of the rest.
+    let room = most.saturating_sub(REST_BYTES);
+    let of_level = |depth: usize| symbols.iter().filter(move |symbol| symbol.depth <= depth);
+    let bytes = |depth| {
+        of_level(depth)
             .map(|symbol| line(symbol).len())
             .sum::<usize>()
-            <= most
     };
-    let depth = usize::from(fits(1));
+    let nested = symbols.iter().map(|symbol| symbol.depth).max();
+    let mut levels = (0..=deepest.min(nested.unwrap_or_default())).rev();
+    let depth = levels.find(|depth| bytes(*depth) <= room);
     let (mut text, mut shown) = (String::new(), 0);
-    for symbol in down_to(depth) {
-        let line = line(symbol);
-        // Leaves room for what is said of the rest.
-        if text.len() + line.len() + 20 > most {
+    for symbol in of_level(depth.unwrap_or_default()) {
+        let line = match depth {
+            Some(_) => line(symbol),
+            None => line(&Symbol {
+                signature: clip::letters(&symbol.signature, SHORT_SIGNATURE).into_owned(),
+                ..symbol.clone()
+            }),
+        };
+        if text.len() + line.len() > room {
             break;
         }
         text.push_str(&line);
         shown += 1;
     }
-    if shown < symbols.len() {
-        // Writing to a string cannot fail.
-        _ = writeln!(text, "[{} more]", symbols.len() - shown);
-    }
-    text
+    let whole = of_level(depth.unwrap_or_default()).count() == shown;
+    let rest = match symbols.len() - shown {
+        0 => String::new(),
+        more if whole => format!("[{more} more inside of these]\n"),
+        more => format!("[{more} more]\n"),
+    };
+    text + &rest
+}
+
+fn line(symbol: &Symbol) -> String {
+    render(std::slice::from_ref(symbol))
 }
 
 /// Goes through a tree without calling itself: how deep a file nests is up to whoever wrote it.

@@ -17,6 +17,8 @@ const TREE_BYTES: usize = 9 * 1024;
 const OUTLINE_BYTES: usize = 12 * 1024;
 /// The most files whose outlines are made.
 pub(super) const OUTLINED: usize = 40;
+/// Outlines show what lies right inside of what a file defines, and no deeper.
+const OUTLINED_DEPTH: usize = 1;
 /// The longest file that is outlined; what is longer was written by a machine.
 const LONGEST_BYTES: u64 = 512 * 1024;
 /// More bytes than this add nothing to the weight of a file.
@@ -194,7 +196,7 @@ fn line(path: &str, directory: &Directory<'_>) -> String {
 fn outlined(path: &str, symbols: &[Symbol], share: usize) -> String {
     let heading = format!("\n{}\n", short(path));
     let room = share.saturating_sub(heading.len());
-    heading + &render_within(symbols, room)
+    heading + &render_within(symbols, room, OUTLINED_DEPTH)
 }
 
 /// A name may be as long as a file system lets it.
@@ -292,7 +294,7 @@ mod tests {
         let text = render(&blobs, &outlines);
         assert!(text.len() < 22 * 1024, "{}", text.len());
         assert!(
-            text.contains("more directories]") && text.contains("[190 more]"),
+            text.contains("more directories]") && text.contains("[179 more]"),
             "{text}"
         );
         assert!(text.starts_with("50000 files, 190 MB: 50000 .py.\n/ (50000 files, 190 MB)\nd"));

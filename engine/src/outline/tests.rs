@@ -84,3 +84,52 @@ fn depth_and_length_are_bounded() {
     let many = "fn a() {}\n".repeat(MOST_SYMBOLS + 1);
     assert!(outlined("a.rs", &many).ends_with("[there are more]\n"));
 }
+
+#[test]
+fn the_deepest_levels_go_first_and_no_outline_ends_before_its_file() {
+    let source =
+        "mod a {\n  impl B {\n    fn c() {}\n    fn d() {}\n  }\n}\nmod e {\n  fn f() {}\n}\n";
+    let symbols = outline(Language::Rust, source).unwrap();
+    let whole = render(&symbols);
+    let outer = "1-6  mod a\n7-9  mod e\n";
+    let middle = "1-6  mod a\n2-5    impl B\n7-9  mod e\n8-8    fn f()\n";
+    let rows = [
+        (whole.len() + REST_BYTES, usize::MAX, whole.clone()),
+        (
+            whole.len() + REST_BYTES,
+            1,
+            format!("{middle}[2 more inside of these]\n"),
+        ),
+        (
+            whole.len() + REST_BYTES - 1,
+            usize::MAX,
+            format!("{middle}[2 more inside of these]\n"),
+        ),
+        (
+            outer.len() + REST_BYTES,
+            usize::MAX,
+            format!("{outer}[4 more inside of these]\n"),
+        ),
+        (
+            outer.len() + REST_BYTES - 1,
+            usize::MAX,
+            "1-6  mod a\n[5 more]\n".to_owned(),
+        ),
+        (0, usize::MAX, "[6 more]\n".to_owned()),
+    ];
+    for (most, deepest, expected) in rows {
+        assert_eq!(
+            render_within(&symbols, most, deepest),
+            expected,
+            "{most} {deepest}"
+        );
+    }
+    let long = format!("fn a({}) {{}}\n", "argument: usize, ".repeat(15)).repeat(50);
+    let symbols = outline(Language::Rust, &long).unwrap();
+    let short = render_within(&symbols, 4_000, usize::MAX);
+    assert_eq!(
+        (short.lines().count(), short.contains("more")),
+        (50, false),
+        "{short}"
+    );
+}

@@ -119,6 +119,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "idea_context": background.idea,
         "idea": claim.build.idea,
         "plan": background.document,
+        "read_first": background.read_first,
         "interfaces": interfaces(task, background),
         "others": background.others,
         "before": background.before,

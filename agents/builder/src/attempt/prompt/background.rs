@@ -28,9 +28,9 @@ const CHANGED: usize = 24;
 /// A file of so many lines is outlined.
 const OUTLINED_LINES: usize = 120;
 /// So much of one outline is told.
-const OUTLINE_BYTES: usize = 6 * 1024;
+const OUTLINE_BYTES: usize = 16 * 1024;
 /// So much of all outlines together.
-const OUTLINES_BYTES: usize = 12 * 1024;
+const OUTLINES_BYTES: usize = 32 * 1024;
 /// With less room than this an outline says nothing.
 const LEAST_OUTLINE: usize = 200;
 
@@ -51,6 +51,8 @@ pub(in crate::attempt) struct Background {
     /// What the gate runs beside the task's own check.
     pub(in crate::attempt) gate: Vec<String>,
     /// The tools of the project that this machine has, with their versions.
+    /// And those that it has to read first.
+    pub(in crate::attempt) read_first: Vec<Size>,
     pub(in crate::attempt) tools: Vec<String>,
     /// What may still be used, a line each.
     pub(in crate::attempt) budget: Vec<String>,
@@ -117,7 +119,8 @@ impl Background {
         let plan = Plan::load(&work.context.store, build.id).await?;
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
         let own = &work.claim.task;
-        let (conventions, idea, sizes) = texts(work).await?;
+        let (conventions, idea, mut sizes) = texts(work).await?;
+        let read_first = sizes.split_off(own.block.files().count());
         Ok(Self {
             conventions,
             idea,
@@ -129,6 +132,7 @@ impl Background {
             tools: Vec::new(),
             budget: Vec::new(),
             packages: None,
+            read_first,
             earlier: None,
         })
     }
@@ -157,7 +161,8 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
-    let files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
+    let files = claim.task.block.files().chain(&claim.task.block.read_first);
+    let files: Vec<&str> = files.map(RepoPath::as_str).collect();
     let mut written = Conventions::of(claim.task.block.files());
     let paths = written.wanted();
     let mut places: Vec<(&CommitId, &str)> =
@@ -222,7 +227,7 @@ fn measure(files: &[(String, Option<Vec<u8>>)]) -> Vec<Size> {
 fn outline_of(path: &str, content: Option<&[u8]>, most: usize) -> Option<String> {
     let source = String::from_utf8_lossy(content?);
     let symbols = outline(Language::of(path)?, &source).ok()?;
-    (!symbols.is_empty() && most > LEAST_OUTLINE).then(|| render_within(&symbols, most))
+    (!symbols.is_empty() && most > LEAST_OUTLINE).then(|| render_within(&symbols, most, usize::MAX))
 }
 
 /// Tells what the tasks did on which this one rests.

@@ -212,7 +212,9 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         .replace("Done.", "Days lie in a.txt, one a line.")
         + &writes("T-2", "b.txt", "better\n", None);
     let project_file = "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n";
-    let house = House::new(&script).with_files(&[("ropewalk.toml", project_file)]);
+    let long = "def first():\n    pass\n\n\n".repeat(40);
+    let files = [("ropewalk.toml", project_file), ("long.py", long.as_str())];
+    let house = House::new(&script).with_files(&files);
     let open = house.open().await;
     let requirement = |id: &str, text: &str, acceptance: &str| json!({ "id": id, "text": text, "acceptance": acceptance, "priority": "must", "source": "brief.md" });
     let text: Document = serde_json::from_value(json!({
@@ -247,6 +249,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         ],
     );
     lacks(&first, &["In full:", "Builds On", "say how days are kept"]);
+            "read_first": ["long.py"],
     let second = told(&house, "T-2");
     holds(&second, &both);
     holds(
@@ -270,3 +273,4 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
     );
     open.close().await;
 }
+            "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",
