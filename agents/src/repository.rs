@@ -1,5 +1,6 @@
 //! Lets agents look into the repository at the commit that they plan on: tools that only read, and a digest.
 
+mod conventions;
 mod digest;
 mod ideas;
 
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::failure;
 
+pub(crate) use conventions::FoundConventions;
 pub(crate) use ideas::{OtherIdea, others};
 
 /// So many commits of the history are told.
@@ -169,6 +171,15 @@ impl Repository {
             tree,
             _checkout: reading.checkout,
         })
+    }
+
+    /// Reads what people wrote at `commit` for whoever works on the repository, as far as it matters to who plans.
+    pub(crate) async fn conventions(
+        &self,
+        commit: &CommitId,
+    ) -> Result<Option<FoundConventions>, AgentError> {
+        let found = FoundConventions::read(&self.clone, commit).await;
+        found.map_err(|error| failure::of_repository(&error))
     }
 
     /// Lets the tools of `mode` look at `commit`, and at nothing of the folder `without`.

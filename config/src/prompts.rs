@@ -9,9 +9,10 @@ use crate::error::ConfigError;
 use crate::language::{in_one_line, prompt_environment};
 
 /// The shipped files.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 19] = [
     ("questioning.md", include_str!("../prompts/questioning.md")),
     ("repository.md", include_str!("../prompts/repository.md")),
+    ("conventions.md", include_str!("../prompts/conventions.md")),
     ("ideation.md", include_str!("../prompts/ideation.md")),
     (
         "ideation-turn.md",
@@ -70,19 +71,20 @@ const FILES: [(&str, &str); 18] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prompt {
     /// The system prompt of the ideation agent: `kind`, `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
-    /// `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`), `submit_tool`.
+    /// `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`),
+    /// `conventions`, `wishes` (`text`, `files`), `submit_tool`.
     Ideation,
     /// What the ideation agent is told with each message: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `slug`, `kind`, `ending`,
     /// `confidence`, `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `answers` (`question`,
     /// `answer`), `idea` (`readme`, `target_users`).
     IdeationTurn,
-    /// The system prompt of the specification agent: `conventions`, `repository` and `ideas` (as for ideation), `stack` (a
-    /// [`crate::StackProfile`]), `submit_tool`.
+    /// The system prompt of the specification agent: `conventions`, `wishes`, `repository` and `ideas` (as for ideation),
+    /// `stack` (a [`crate::StackProfile`]), `submit_tool`.
     Specification,
     /// What the specification agent is told of one idea: `idea`, `documents` (`path`, `text`), `missing_inputs`, `gotchas` and
     /// `patterns` (`text`), `feedback`, `complexity`, `most_tasks`.
     SpecificationIdea,
-    /// The system prompt of the build agent: `conventions`, `package_managers`, `submit_tool`.
+    /// The system prompt of the build agent: `conventions` and `wishes` (as for ideation), `package_managers`, `submit_tool`.
     Build,
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
     /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `state`), `before` (`id`, `title`, `summary`,
@@ -239,9 +241,9 @@ mod tests {
                 {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},
                 {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
             ],
+            "read_first": [{"path": "src/main.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn main()"}],
             "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
             "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
-            "read_first": [{"path": "src/main.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn main()"}],
             "earlier": {"summary": "half of it is done", "difference": "+ line"},
         })
     }
@@ -258,10 +260,12 @@ mod tests {
             {"slug": "old", "title": "Old", "state": "landed", "brief": "It was first."},
             {"slug": "new", "title": "New", "state": "draft", "brief": null},
         ]);
+        let wishes = json!([{"text": "Short lines.", "files": []}, {"text": "No macros.", "files": ["*.rs"]}]);
         let failures = json!([{"class": "validation", "output": "assertion failed"}]);
         match prompt {
             Prompt::Ideation => json!({
                 "kind": "tool", "submit_tool": "submit_signals", "repository": repository, "ideas": ideas,
+                "conventions": "Use tabs.", "wishes": wishes,
             }),
             Prompt::IdeationTurn => json!({
                 "phase": "exploring", "slug": "habits", "kind": "tool", "ending": false, "confidence": 0.426,
@@ -276,7 +280,7 @@ mod tests {
                 let profiles = StackProfiles::shipped().unwrap();
                 json!({
                     "conventions": "Use tabs.", "repository": repository, "ideas": ideas, "stack": profiles.get("rust"),
-                    "submit_tool": "submit_specification",
+                    "wishes": wishes, "submit_tool": "submit_specification",
                 })
             }
             Prompt::SpecificationIdea => json!({
@@ -285,7 +289,7 @@ mod tests {
                 "feedback": ["smaller"], "complexity": "simple", "most_tasks": 8,
             }),
             Prompt::Build => {
-                json!({"conventions": "Use tabs.", "package_managers": ["npm"], "submit_tool": "finish"})
+                json!({"conventions": "Use tabs.", "wishes": wishes, "package_managers": ["npm"], "submit_tool": "finish"})
             }
             Prompt::BuildTask => build_task(&failures),
             Prompt::Improvement => json!({"submit_tool": "submit_review", "looks": true}),

@@ -16,6 +16,7 @@ pub mod record;
 pub mod retrieve;
 pub mod similarity;
 pub mod telling;
+pub mod wishes;
 
 pub use applies::{Fit, fit, generalise};
 pub use decide::{Effect, Refusal, is_lesson};
@@ -25,3 +26,4 @@ pub use lifecycle::{Change, confirm, deprecate, promote, reinforce};
 pub use record::{RecordOutcome, RecordResult, record};
 pub use retrieve::{patterns, retrieve, search};
 pub use telling::telling_line;
+pub use wishes::{Wish, wishes};

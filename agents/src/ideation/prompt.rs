@@ -7,6 +7,7 @@ use ropewalk_config::prompts::{Prompt, Prompts};
 use ropewalk_engine::llm::{Block, Message as ModelMessage, Role, ScriptKey};
 use ropewalk_engine::submission::Check;
 use ropewalk_engine::{AgentMode, Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::document::without_mark;
@@ -17,7 +18,7 @@ use super::context::MessageContext;
 use super::folder::is_ours;
 use super::reply::{self, Reply};
 use super::{IdeationOptions, decide};
-use crate::repository::{self, Look, OtherIdea};
+use crate::repository::{self, FoundConventions, Look, OtherIdea};
 use ropewalk_engine::schema_of;
 
 /// The tool that ends the turn of the model.
@@ -32,10 +33,13 @@ const DOCUMENT_CHARACTERS: usize = 8_000;
 /// The turns that earlier answers were made in, by the message that each answers.
 pub(super) type EarlierTurns = BTreeMap<MessageId, Vec<ModelMessage>>;
 
-/// What lies around an idea: the repository at its head, and the other ideas about it.
+/// What lies around an idea: the repository at its head with what people wrote for it, the other ideas about it, and what
+/// people want of all work.
 pub(super) struct Surroundings {
     look: Option<Look>,
+    conventions: Option<FoundConventions>,
     ideas: Vec<OtherIdea>,
+    wishes: Vec<Wish>,
 }
 
 impl Surroundings {
@@ -45,16 +49,22 @@ impl Surroundings {
         context: &Context,
         heard: &MessageContext,
     ) -> Result<Self, AgentError> {
+        let store = &context.store;
+        let wishes = wishes(store, |_| true).await?;
         let Some(repository) = &options.repository else {
             return Ok(Self {
                 look: None,
+                conventions: None,
                 ideas: Vec::new(),
+                wishes,
             });
         };
-        let idea = &heard.session.idea;
+        let look = repository.look(AgentMode::Explore).await?;
         Ok(Self {
-            look: Some(repository.look(AgentMode::Explore).await?),
-            ideas: repository::others(&context.store, &options.places, idea).await?,
+            conventions: repository.conventions(&look.commit).await?,
+            look: Some(look),
+            ideas: repository::others(store, &options.places, &heard.session.idea).await?,
+            wishes,
         })
     }
 }
@@ -142,6 +152,8 @@ fn system(
         "kind": heard.idea.kind,
         "repository": around.look.as_ref().map(Look::told),
         "ideas": around.ideas,
+        "conventions": around.conventions.as_ref().map(|found| &found.text),
+        "wishes": around.wishes,
         "submit_tool": SUBMIT,
     });
     prompts

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ropewalk_config::stack::StackProfile;
 use ropewalk_coordination::ownership;
 use ropewalk_engine::AgentMode;
-use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_gate::shell::Shell;
+use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::idea::{Idea, IdeaKind};
@@ -24,7 +24,7 @@ use super::validate::{Facts, SharedFile};
 use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
-use crate::repository::{self, Look, OtherIdea};
+use crate::repository::{self, FoundConventions, Look, OtherIdea};
 use crate::withdrawal::Commission;
 
 /// How many landed attempts the price rests on, the newest.
@@ -65,8 +65,10 @@ pub(super) struct Material {
     pub(super) documents: Vec<Text>,
     /// The optional documents that are absent.
     pub(super) missing_inputs: Vec<String>,
-    /// The conventions of the project, with the name of their file.
-    pub(super) conventions: Option<(String, String)>,
+    /// The conventions of the project.
+    pub(super) conventions: Option<FoundConventions>,
+    /// What people want of all work on it.
+    pub(super) wishes: Vec<Wish>,
     /// The repository at the commit that is planned on.
     pub(super) look: Look,
     /// The other ideas about it.
@@ -160,7 +162,8 @@ pub(super) async fn load(
         spec,
         folder,
         documents,
-        conventions: conventions(options, &look).await?,
+        conventions: options.repository.conventions(&look.commit).await?,
+        wishes: wishes(store, |_| true).await?,
         ideas,
         look,
         stack,
@@ -223,26 +226,6 @@ fn documents(folder: &IdeaFolder) -> Result<(Vec<Text>, Vec<&'static str>), Agen
         }
     }
     Ok((found, absent))
-}
-
-/// Reads the conventions of the project, with the name of their file.
-async fn conventions(
-    options: &SpecificationOptions,
-    look: &Look,
-) -> Result<Option<(String, String)>, AgentError> {
-    let clone = options.repository.local_clone();
-    let mut written = Conventions::of_the_whole();
-    loop {
-        let wanted = written.wanted();
-        if wanted.is_empty() {
-            let told = written.told();
-            return Ok(told.map(|told| (told.path.to_string(), sources::conventions(&told.text))));
-        }
-        let read = clone
-            .read_small_files(&look.commit, &wanted, MOST_BYTES)
-            .await;
-        written.take(read.map_err(|error| failure::of_repository(&error))?);
-    }
 }
 
 struct Lessons {

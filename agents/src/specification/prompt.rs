@@ -122,9 +122,10 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
     let conventions = material
         .conventions
         .as_ref()
-        .filter(|(name, _)| fits.has(name));
+        .filter(|found| fits.has(&found.path));
     let values = json!({
-        "conventions": conventions.map(|(_, text)| text),
+        "conventions": conventions.map(|found| &found.text),
+        "wishes": material.wishes,
         "repository": material.look.told(),
         "ideas": material.ideas,
         "stack": material.stack,
@@ -144,12 +145,18 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
         .filter(|document| fits.has(document.path))
         .collect();
     let paths: Vec<&str> = documents.iter().map(|document| document.path).collect();
-    let documents = documents.into_iter().map(|document| {
+    let brief = documents.iter().find(|document| document.path == BRIEF);
+    let brief = brief.map(|brief| shown(brief));
+    let documents = documents.iter().filter_map(|document| {
         let text = match document.path {
             README => sources::without_repeated(&shown(document), &paths),
             _ => shown(document),
         };
-        json!({ "path": document.path, "text": text })
+        let text = match brief.as_deref().filter(|_| document.path != BRIEF) {
+            Some(brief) => sources::beside_the_brief(&text, brief)?,
+            None => text,
+        };
+        Some(json!({ "path": document.path, "text": text }))
     });
     let documents: Vec<Value> = documents.collect();
     let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
@@ -193,8 +200,9 @@ impl FittingSources {
             };
             builder = builder.section(kind, document.path, shown(document));
         }
-        if let Some((name, text)) = &material.conventions {
-            builder = builder.section(SectionKind::Conventions, name, text.as_str());
+        if let Some(found) = &material.conventions {
+            let (path, text) = (&found.path, found.text.as_str());
+            builder = builder.section(SectionKind::Conventions, path, text);
         }
         let contents = |items: &[KnowledgeItem]| {
             items

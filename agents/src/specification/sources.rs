@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_engine::conventions::TOLD_LETTERS;
-use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::IdeaKind;
 
 /// The documents without which there is no specification.
@@ -33,29 +31,50 @@ pub fn without_repeated(readme: &str, shown: &[&str]) -> String {
         let mut links = shown.iter().map(|path| format!("See [{path}]({path})."));
         links.any(|link| last == link)
     };
-    let sections =
-        readme
-            .split_inclusive('\n')
-            .fold(Vec::new(), |mut sections: Vec<String>, line| {
-                match sections.last_mut() {
-                    Some(section) if !line.starts_with("## ") => section.push_str(line),
-                    _ => sections.push(line.to_owned()),
-                }
-                sections
-            });
-    sections
+    sections(readme)
         .into_iter()
         .filter(|section| !leads(section))
         .collect()
 }
 
-/// The sections of the conventions that matter to a plan.
-const SECTIONS: [&str; 4] = [
-    "database conventions",
-    "api conventions",
-    "file locations",
-    "atomic task conventions",
-];
+/// Returns a document without the sections whose every line stands in the `brief`, which is shown too, and without those
+/// points of a list that do; nothing where nothing else is left.
+pub fn beside_the_brief(text: &str, brief: &str) -> Option<String> {
+    let stands = |line: &str| {
+        let mut lines = brief.lines();
+        lines.any(|known| known.trim() == line.trim())
+    };
+    let is_told = |line: &str| {
+        let is_frame = line.trim().is_empty() || line.starts_with('#');
+        is_frame || stands(line)
+    };
+    let sections = sections(text).into_iter();
+    let left = sections.filter(|section| !section.lines().all(is_told));
+    let left = left.map(|section| {
+        let words = section.lines().filter(|line| !line.trim().is_empty());
+        let mut words = words.filter(|line| !line.starts_with('#'));
+        if !words.all(|line| line.starts_with("- ")) {
+            return section;
+        }
+        let lines = section.split_inclusive('\n');
+        let new = lines.filter(|line| !line.starts_with("- ") || !stands(line));
+        new.collect()
+    });
+    let left: String = left.collect();
+    (!left.is_empty()).then_some(left)
+}
+
+/// Takes a text apart before each heading of the second level.
+fn sections(text: &str) -> Vec<String> {
+    let lines = text.split_inclusive('\n');
+    lines.fold(Vec::new(), |mut sections: Vec<String>, line| {
+        match sections.last_mut() {
+            Some(section) if !line.starts_with("## ") => section.push_str(line),
+            _ => sections.push(line.to_owned()),
+        }
+        sections
+    })
+}
 
 /// How many topics a README has.
 const TOPICS: usize = 12;
@@ -67,31 +86,6 @@ const COMMON: [&str; 40] = [
     "much", "only", "other", "over", "people", "problem", "should", "some", "that", "their",
     "them", "then", "they", "this", "what", "when", "which", "with", "your",
 ];
-
-/// Returns the sections of a conventions file that matter to a plan; all of it when none has such a heading.
-pub fn conventions(text: &str) -> String {
-    let mut kept = String::new();
-    let mut depth = None;
-    for line in text.lines() {
-        let level = line.bytes().take_while(|byte| *byte == b'#').count();
-        if (1..=6).contains(&level) && line[level..].starts_with(' ') {
-            let named = SECTIONS
-                .iter()
-                .any(|name| line[level..].to_lowercase().contains(name));
-            depth = match depth {
-                _ if named => Some(level),
-                Some(outer) if level > outer => Some(outer),
-                _ => None,
-            };
-        }
-        if depth.is_some() {
-            kept.push_str(line);
-            kept.push('\n');
-        }
-    }
-    let chosen = if kept.is_empty() { text } else { &kept };
-    clip::lines(chosen.trim(), TOLD_LETTERS).into_owned()
-}
 
 /// Returns the topics of a text: the longer words that it uses most, in the order of the alphabet.
 pub fn topics(text: &str) -> Vec<String> {
@@ -142,16 +136,24 @@ mod tests {
     }
 
     #[test]
-    fn the_sections_of_a_plan_are_taken_whole_and_the_others_left() {
-        let text = "# Project\nintro\n## Database Conventions\nsnake case\n### Keys\nuuid\n## Release\nnever on friday\n# File Locations\nsrc\n";
-        assert_eq!(
-            conventions(text),
-            "## Database Conventions\nsnake case\n### Keys\nuuid\n# File Locations\nsrc"
-        );
-        assert_eq!(
-            conventions("# Other\nUse tabs.\n#no heading\n"),
-            "# Other\nUse tabs.\n#no heading"
-        );
+    fn what_the_brief_says_word_for_word_is_not_said_beside_it() {
+        let brief = "# Brief: Habits\n\n## Problem\n\nForgotten.\n\n## Decisions\n\n- Scope: one habit\n- Users: people\n";
+        let rows = [
+            ("# Habits\n\n## Problem\n\nForgotten.\n", None),
+            ("# Habits\n\n## Decisions\n\n- Users: people\n", None),
+            (
+                "# Habits\n\nKept.\n\n## Problem\n\nForgotten.\n\n## Decisions\n\n- Scope: one habit\n- Files: one\n",
+                Some("# Habits\n\nKept.\n\n## Decisions\n\n- Files: one\n"),
+            ),
+            // What stands among other words stays whole.
+            (
+                "## Problem\n\nForgotten.\nAnd lost.\n",
+                Some("## Problem\n\nForgotten.\nAnd lost.\n"),
+            ),
+        ];
+        for (text, left) in rows {
+            assert_eq!(beside_the_brief(text, brief).as_deref(), left, "{text}");
+        }
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Who chats about an idea, and who plans it, reads the code first.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ropewalk_desk::knowledge::{self, Remark};
+use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::questions;
+use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::Query;
 use serde_json::json;
 
-use super::house::House;
+use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
 
 const OPENING: &str = "I want pets to be kept in a file that I can open with an editor, each week.";
@@ -74,6 +78,69 @@ async fn a_chat_looks_before_it_answers_and_what_it_says_last_is_kept() {
     house.say(session, "More?").await;
     assert!(house.state().join("reading/1/tree/src/keep.rs").is_file());
     assert!(!house.state().join("reading/2").exists());
+}
+
+#[tokio::test]
+async fn who_chats_and_who_plans_is_told_the_conventions_and_what_people_want() {
+    let told = "'Spell words out.', 'One function, one purpose.', '- No new packages.'";
+    let chat = format!(
+        "- {{agent: ideation, contains: [{told}], reply: {{text: Yes., tools: [{{name: reply, input: {{}}}}]}}}}\n"
+    );
+    let plan = rule(&format!("contains: [{told}]"), &small_plan("Pets"));
+    let conventions = [
+        ("AGENTS.md", "Spell words out. See @docs/style.md"),
+        ("docs/style.md", "One function, one purpose."),
+    ];
+    let house = House::with(&format!("{chat}{plan}"), &conventions, false).await;
+    let wish = Remark {
+        kind: KnowledgeKind::Preference,
+        content: "No new packages.".to_owned(),
+        globs: Vec::new(),
+        action: None,
+        topics: Vec::new(),
+        confidence: 0.9,
+        idea: None,
+    };
+    let ann = Person {
+        name: user("ann"),
+        roles: BTreeSet::new(),
+        rights: BTreeSet::new(),
+    };
+    let remembered = knowledge::remember(&house.person(), wish, &ann).await;
+    remembered.unwrap();
+    assert_eq!(house.settle().await, []);
+    let session = house.begin("pets", OPENING).await.session;
+    assert_eq!(house.messages(session).await, [OPENING, "Yes."]);
+    let idea = house.idea("more-pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.calls(), 2);
+}
+
+#[tokio::test]
+async fn who_plans_is_told_once_what_the_brief_and_other_documents_say() {
+    let once = "contains: ['Book a sitter nearby.', '- Scope: cats alone', '- Price: none', 'Sitters have a map.'], \
+        absent: ['### README.md', '## Problem']";
+    let house = House::with(&rule(once, &small_plan("Pets")), &[], false).await;
+    let brief = "# Brief\n\nBook a sitter nearby.\n\n- Scope: cats alone\n";
+    let documents = [
+        (
+            "README.md",
+            "# Pets\n\n## Decisions\n\n- Scope: cats alone\n",
+        ),
+        ("planning/brief.md", brief),
+        (
+            "problem-solution.md",
+            "# Pets\n\n## Problem\n\nBook a sitter nearby.\n\n## Solution\n\nSitters have a map.\n",
+        ),
+        (
+            "development.md",
+            "# Pets\n\n## Decisions\n\n- Price: none\n- Scope: cats alone\n",
+        ),
+    ];
+    let idea = house.idea("pets", &documents).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
 }
 
 #[tokio::test]

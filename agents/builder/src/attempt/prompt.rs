@@ -41,6 +41,7 @@ pub(crate) fn job(
         Prompt::Build,
         &json!({
             "conventions": background.conventions,
+            "wishes": background.wishes,
             "package_managers": options.package_managers,
             "submit_tool": FINISH,
         }),

@@ -119,7 +119,10 @@ fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Doc
         .documents
         .iter()
         .map(|document| document.path.to_owned());
-    let conventions = material.conventions.as_ref().map(|(name, _)| name.clone());
+    let conventions = material
+        .conventions
+        .as_ref()
+        .map(|found| found.path.clone());
     let mut document = Document {
         title: one_line(&document.title),
         context_read: read.chain(conventions).collect(),

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_engine::outline::{Language, outline, render_within};
+use ropewalk_knowledge::wishes::{Wish, concerns, wishes};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::document::without_mark;
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RepoPath, TaskId};
 use ropewalk_store::{Query, Versioned, revision_key};
+use ropewalk_workspace::ChangedLines;
 use serde::Serialize;
 
-use ropewalk_workspace::ChangedLines;
 use super::super::work::Work;
 use crate::context::Plan;
 use crate::error::BuilderError;
@@ -38,6 +40,8 @@ const LEAST_OUTLINE: usize = 200;
 pub(in crate::attempt) struct Background {
     /// The conventions of the project, at the build's base.
     pub(in crate::attempt) conventions: Option<String>,
+    /// What people want of all work on such files.
+    pub(in crate::attempt) wishes: Vec<Wish>,
     /// What the idea is about.
     pub(in crate::attempt) idea: String,
     /// What a person approved; none where a store of before holds no revision.
@@ -48,11 +52,11 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) before: Vec<FinishedTask>,
     /// How large the files of the task are by now.
     pub(in crate::attempt) sizes: Vec<Size>,
+    /// And those that it has to read first.
+    pub(in crate::attempt) read_first: Vec<Size>,
     /// What the gate runs beside the task's own check.
     pub(in crate::attempt) gate: Vec<String>,
     /// The tools of the project that this machine has, with their versions.
-    /// And those that it has to read first.
-    pub(in crate::attempt) read_first: Vec<Size>,
     pub(in crate::attempt) tools: Vec<String>,
     /// What may still be used, a line each.
     pub(in crate::attempt) budget: Vec<String>,
@@ -123,19 +127,27 @@ impl Background {
         let read_first = sizes.split_off(own.block.files().count());
         Ok(Self {
             conventions,
+            wishes: wanted(work).await?,
             idea,
             document: document(work, build).await?,
             others: others(&tasks, own),
             before: before(work, &tasks).await?,
             sizes,
+            read_first,
             gate: gate(work).await?,
             tools: Vec::new(),
             budget: Vec::new(),
             packages: None,
-            read_first,
             earlier: None,
         })
     }
+}
+
+async fn wanted(work: &Work<'_>) -> Result<Vec<Wish>, BuilderError> {
+    let block = &work.claim.task.block;
+    let files: Vec<&RepoPath> = block.files().collect();
+    let concerns = |item: &KnowledgeItem| concerns(item, &files, block.action);
+    Ok(wishes(&work.context.store, concerns).await?)
 }
 
 fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {

@@ -126,6 +126,53 @@ async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_confirmed() {
+    use KnowledgeKind::{Convention, Decision, Fact, Preference};
+    use KnowledgeState::{Candidate, Confirmed, Deprecated, Promoted};
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let wish = |number, kind, glob: &str, state| KnowledgeItem {
+        kind,
+        globs: Some(glob.to_owned())
+            .filter(|glob| !glob.is_empty())
+            .into_iter()
+            .collect(),
+        content: format!("wish number {number}"),
+        ..lesson(number, glob, state)
+    };
+    let mut changes = ChangeSet::new();
+    let wishes = [
+        wish(1, Preference, "", Confirmed),
+        wish(2, Decision, "*.txt", Confirmed),
+        wish(3, Convention, "*.md", Confirmed),
+        wish(4, Preference, "", Candidate),
+        wish(5, Convention, "", Promoted),
+        wish(6, Preference, "", Deprecated),
+        wish(7, Fact, "", Confirmed),
+    ];
+    for wish in &wishes {
+        changes.insert(wish);
+    }
+    open.services.store.commit(changes).await.unwrap();
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.ended(spec).await;
+    let told = told(&house, "T-1");
+    holds(&told, &["- wish number 1\n- wish number 2 (in *.txt)"]);
+    lacks(
+        &told,
+        &[3, 4, 5, 6, 7]
+            .map(|number| format!("wish number {number}"))
+            .each_ref()
+            .map(String::as_str),
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
     let rules = writes("T-1", "web/a.txt", "good\n", None);
     let house = House::new(&rules).with_files(&[
@@ -180,6 +227,7 @@ async fn a_prompt_speaks_of_nothing_that_is_not_there() {
         "Earlier Work",
         "gate of the project",
         "Tools on This Machine",
+        "People Want",
         "gotcha",
         "template",
         "tokens",
@@ -199,6 +247,7 @@ fn plan() -> Value {
         },
         {
             "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md", "more_files": ["b.txt"],
+            "read_first": ["long.py"],
             "requirements": [{ "id": "FR-2", "text": "say how" }, { "text": "and be short" }],
             "validation": { "command": "grep -q better b.txt", "expected": "exit 0" },
             "depends_on": ["T-1"],
@@ -249,7 +298,6 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         ],
     );
     lacks(&first, &["In full:", "Builds On", "say how days are kept"]);
-            "read_first": ["long.py"],
     let second = told(&house, "T-2");
     holds(&second, &both);
     holds(
@@ -258,6 +306,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
             "- T-1 (complete): create `a.txt`: keep the days",
             "### T-1: create `a.txt`: keep the days\nDays lie in a.txt, one a line.\nIt changed, in lines that came and went: a.txt (+1 -0)\n",
             "- FR-2: say how\n  In full: The README says how days are kept.\n  Accepted when: a stranger finds the file\n- and be short\n",
+            "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",
             "- `README.md`: 1 line, 12 bytes\n- also `b.txt`: not there yet\n",
         ],
     );
@@ -273,4 +322,3 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
     );
     open.close().await;
 }
-            "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",
