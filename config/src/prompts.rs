@@ -95,7 +95,7 @@ pub enum Prompt {
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
     /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
-    /// `failures`, `advice`), `diff`, `known` (`kind`, `text`).
+    /// `failures`, `advice`), `diff` with `left_out` (how many of its files are named alone), `since`, `looks`, `known` (`kind`, `text`).
     ImprovementBuild,
     /// The system prompt of the model that sums up a conversation; takes no values.
     Compaction,
@@ -294,7 +294,7 @@ mod tests {
             Prompt::BuildTask => build_task(&failures),
             Prompt::Improvement => json!({"submit_tool": "submit_review", "looks": true}),
             Prompt::ImprovementBuild => json!({
-                "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true,
+                "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true, "left_out": 1, "looks": true,
                 "tasks": [{
                     "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
                 }],

@@ -18,9 +18,12 @@ use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key}
 use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
 use super::decide::{IDEAS, PlannedTask, TaskFacts};
+use super::prompt::change::left_out;
 
 /// So many files are named to git at a time.
 const NAMED: usize = 500;
+/// So much of a change is read; far more than is shown of it.
+const MOST_READ: usize = 2 * 1024 * 1024;
 /// How many earlier reviews are looked at.
 const EARLIER: u32 = 10;
 /// How many known lessons a model is shown.
@@ -244,10 +247,34 @@ async fn diff(
     for paths in [tests, others] {
         for some in paths.chunks(NAMED) {
             let part = clone.diff_of(base.as_str(), head.as_str(), some).await?;
-            text.push_str(&part.text);
+            if part.truncated {
+                one_by_one(clone, (base, head), some, &mut text).await?;
+            } else {
+                text.push_str(&part.text);
+            }
         }
     }
     Ok(text)
+}
+
+/// Shows what changed in files that are too long to be shown together: each whole or not at all.
+async fn one_by_one(
+    clone: &LocalClone,
+    (base, head): (&CommitId, &CommitId),
+    paths: &[&str],
+    text: &mut String,
+) -> Result<(), GitError> {
+    for path in paths {
+        if text.len() < MOST_READ {
+            let part = clone.diff_of(base.as_str(), head.as_str(), &[path]).await?;
+            if !part.truncated {
+                text.push_str(&part.text);
+                continue;
+            }
+        }
+        text.push_str(&left_out(path));
+    }
+    Ok(())
 }
 
 impl ReviewedBuild {

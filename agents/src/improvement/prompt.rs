@@ -1,6 +1,6 @@
 //! Builds the job in which a model reads a build.
 
-mod change;
+pub(super) mod change;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const SUBMIT: &str = "review";
 const REPAIRS: u32 = 2;
 /// How often the model is asked. It may look around first; what matters stands in what it is told.
 const TURNS: u32 = 20;
-/// So much of the change is shown.
-const DIFF_BYTES: usize = 48_000;
+/// So much of the change is shown: what a review does not see it has to read by itself, a call for each file.
+const DIFF_BYTES: usize = 200_000;
 /// So much of a question, and of its answer, is shown.
 const QUESTION_LETTERS: usize = 600;
 /// So much of one failure is shown.
@@ -40,12 +40,15 @@ pub(super) fn job(
     tools: Option<Toolbox>,
 ) -> Result<Job, String> {
     let build = &reviewed.build;
+    let shown = changed.map(|changed| change::fitted(&changed.diff, DIFF_BYTES));
     let values = json!({
         "build": format!("{} of {}", build.id, build.idea),
         "outcome": outcome(reviewed),
         "plan": plan(reviewed),
         "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
-        "diff": changed.map(|changed| change::fitted(&changed.diff, DIFF_BYTES)),
+        "diff": shown.as_ref().map(|shown| &shown.text),
+        "left_out": shown.as_ref().map_or(0, |shown| shown.left_out),
+        "looks": tools.is_some(),
         "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),
     });

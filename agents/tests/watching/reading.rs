@@ -65,6 +65,39 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
 }
 
 #[tokio::test]
+async fn a_review_sees_each_file_whole_or_named_and_is_told_where_to_read_the_others() {
+    let line = "a line of forty letters, one of so many\n";
+    // Neither is shown beside the other files: one is longer than what git shows at once, one than what is shown in all.
+    let more = [
+        ("longest.txt", line.repeat(8_000)),
+        ("long.txt", line.repeat(5_500)),
+        (
+            "short.txt",
+            format!("{}the last line\n", line.repeat(2_000)),
+        ),
+    ];
+    let more: Vec<(&str, &str)> = more.iter().map(|(path, text)| (*path, &**text)).collect();
+    for (sees, answered) in [
+        ("b/longest.txt\\n… (left out: too long)", true),
+        ("b/long.txt\\n… (left out: 5505 lines)", true),
+        ("+the last line\\n", true),
+        (
+            "but 2 that are named alone, as too long: `read` shows",
+            true,
+        ),
+        ("This is the whole change", false),
+    ] {
+        let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
+        let workshop = Workshop::open_with(&script, &more).await;
+        workshop.built(&[landed(1)]).await;
+        workshop.review().await;
+        let review = workshop.only_review().await;
+        let by_rules = |note: &String| note.contains("by rules alone");
+        assert_ne!(review.notes.iter().any(by_rules), answered, "{sees}");
+    }
+}
+
+#[tokio::test]
 async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review() {
     // What the earlier review saw is read again only where there was none.
     for (sees, was_reviewed, answered) in [

@@ -1,16 +1,50 @@
-//! Fits a difference into the room that there is: each file keeps its name and its beginning, and small ones stay whole.
+//! Fits a difference into the room that there is: a file is shown whole, or named alone.
 
 /// What begins the difference of a file, at the start of a line.
 const FILE: &str = "diff --git ";
+/// Stands behind the name of a file that is not shown.
+const LEFT_OUT: &str = "… (left out: ";
 
-/// Shortens the files of a difference so that together they take about `bytes`; what one loses at its end is said there.
-pub(super) fn fitted(diff: &str, bytes: usize) -> String {
+/// A difference as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::improvement) struct FittedChange {
+    /// What is shown, file by file.
+    pub(in crate::improvement) text: String,
+    /// How many of the files are named alone.
+    pub(in crate::improvement) left_out: usize,
+}
+
+/// Names the longest files of a difference alone, until all others together take `bytes` at most.
+pub(in crate::improvement) fn fitted(diff: &str, bytes: usize) -> FittedChange {
     let files = files(diff);
-    let most = share(files.iter().map(|file| file.len()).collect(), bytes);
-    files
-        .into_iter()
-        .map(|file| shortened(file, most))
-        .collect()
+    let mut shown: Vec<bool> = files.iter().map(|file| !is_left_out(file)).collect();
+    let mut by_length: Vec<usize> = (0..files.len()).collect();
+    by_length.sort_by_key(|place| files[*place].len());
+    let mut room = bytes;
+    for place in by_length {
+        match room.checked_sub(files[place].len()) {
+            Some(left) => room = left,
+            None => shown[place] = false,
+        }
+    }
+    let told = files.iter().zip(&shown).map(|(file, shown)| match shown {
+        false if !is_left_out(file) => named(file),
+        _ => (*file).to_owned(),
+    });
+    FittedChange {
+        text: told.collect(),
+        left_out: shown.iter().filter(|shown| !**shown).count(),
+    }
+}
+
+/// Writes the difference of a file that is too long to be read at all.
+pub(in crate::improvement) fn left_out(path: &str) -> String {
+    format!("{FILE}a/{path} b/{path}\n{LEFT_OUT}too long)\n")
+}
+
+fn is_left_out(file: &str) -> bool {
+    let second = file.lines().nth(1);
+    second.is_some_and(|line| line.starts_with(LEFT_OUT))
 }
 
 fn files(diff: &str) -> Vec<&str> {
@@ -25,72 +59,58 @@ fn files(diff: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns how long one may be at most so that all fit into `room`: what the small ones leave goes to the others.
-fn share(mut sizes: Vec<usize>, mut room: usize) -> usize {
-    sizes.sort_unstable();
-    for (index, size) in sizes.iter().enumerate() {
-        let each = room / (sizes.len() - index);
-        if *size > each {
-            return each;
-        }
-        room -= size;
-    }
-    usize::MAX
-}
-
-fn shortened(file: &str, most: usize) -> String {
-    if file.len() <= most {
-        return file.to_owned();
-    }
-    let head = &file[..file.floor_char_boundary(most)];
-    // The first line names the file, and stays.
-    let name = file.find('\n').map_or(file.len(), |end| end + 1);
-    let kept = head.rfind('\n').map_or(0, |end| end + 1).max(name);
-    let lost = file[kept..].lines().count();
-    format!("{}… (cut: {lost} more lines of this file)\n", &file[..kept])
+fn named(file: &str) -> String {
+    let name = file.lines().next().unwrap_or_default();
+    let lines = file.lines().skip(1).count();
+    format!("{name}\n{LEFT_OUT}{lines} lines)\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{fitted, share};
+    use super::{fitted, left_out};
 
-    #[test]
-    fn what_small_ones_leave_goes_to_the_others() {
-        let rows: [(&[usize], usize, usize); 5] = [
-            (&[], 10, usize::MAX),
-            (&[3, 4], 10, usize::MAX),
-            (&[8, 9], 10, 5),
-            (&[2, 90, 90], 22, 10),
-            (&[90, 1, 9], 30, 20),
-        ];
-        for (sizes, room, expected) in rows {
-            assert_eq!(share(sizes.to_vec(), room), expected, "{sizes:?} {room}");
-        }
+    fn file(name: &str, lines: usize) -> String {
+        format!(
+            "diff --git a/{name} b/{name}\n{}",
+            "+diff --git é\n".repeat(lines)
+        )
     }
 
     #[test]
-    fn each_file_keeps_its_name_and_its_beginning() {
-        let file = |name: &str, lines: usize| {
-            format!(
-                "diff --git a/{name} b/{name}\n{}",
-                "+diff --git é\n".repeat(lines)
-            )
-        };
+    fn a_file_is_shown_whole_or_named_and_the_longest_go_first() {
         let diff = [file("test_a", 100), file("b", 1), file("c", 200)].concat();
-        let shown = fitted(&diff, 400);
-        assert!(shown.len() < 600, "{shown}");
-        for told in [
-            "a/test_a ",
-            "a/b ",
-            "a/c ",
-            &file("b", 1),
-            "more lines of this file",
-        ] {
-            assert!(shown.contains(told), "{told}: {shown}");
+        let named = |name: &str, lines: usize| {
+            format!("diff --git a/{name} b/{name}\n… (left out: {lines} lines)\n")
+        };
+        let rows = [
+            (diff.len(), diff.clone(), 0),
+            (
+                diff.len() - 1,
+                [file("test_a", 100), file("b", 1), named("c", 200)].concat(),
+                1,
+            ),
+            (
+                file("b", 1).len(),
+                [named("test_a", 100), file("b", 1), named("c", 200)].concat(),
+                2,
+            ),
+            (
+                0,
+                [named("test_a", 100), named("b", 1), named("c", 200)].concat(),
+                3,
+            ),
+        ];
+        for (bytes, text, left_out) in rows {
+            let shown = fitted(&diff, bytes);
+            assert_eq!((shown.text, shown.left_out), (text, left_out), "{bytes}");
         }
-        assert_eq!(shown.matches("(cut: ").count(), 2, "{shown}");
-        assert_eq!(fitted(&diff, 10_000), diff);
-        assert_eq!(fitted("", 10), "");
-        assert!(fitted(&diff, 0).contains("a/c b/c\n… (cut: 200"));
+        assert_eq!(fitted("", 10).left_out, 0);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_counted_as_left_out() {
+        let diff = [file("a", 1), left_out("b")].concat();
+        let shown = fitted(&diff, 10_000);
+        assert_eq!((shown.text, shown.left_out), (diff, 1));
     }
 }
