@@ -1,5 +1,6 @@
 //! Holds the ladder of budgets that is climbed before each model call: task, build, project, day.
 
+use chrono::{DateTime, NaiveTime, Utc};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::build::{Build, Raise};
 use ropewalk_schemas::model_call::Spending;
@@ -44,7 +45,21 @@ pub struct BudgetOverrun {
 struct Rung {
     scope: String,
     allowance: Allowance,
-    calls: Query,
+    /// Whose calls count against it.
+    whose: Query,
+    /// From when on they do; none where all do.
+    from: Option<DateTime<Utc>>,
+}
+
+impl Rung {
+    /// Selects the calls that count against it.
+    fn calls(&self) -> Query {
+        let whose = self.whose.clone();
+        match self.from {
+            Some(from) => whose.at_least("at", from),
+            None => whose,
+        }
+    }
 }
 
 /// Climbs the ladder; returns the first budget that is used up.
@@ -54,11 +69,11 @@ pub(crate) async fn first_exceeded(
     budgets: &Budgets,
     scope: &UsageScope,
 ) -> Result<Option<BudgetOverrun>, ReadError> {
-    for rung in rungs(budgets, scope, clock) {
+    for rung in rungs(budgets, scope, clock.now()) {
         if rung.allowance == Allowance::default() {
             continue;
         }
-        let spending = store.spending(rung.calls).await?;
+        let spending = store.spending(rung.calls()).await?;
         if exceeded(&rung.scope, rung.allowance, &spending).is_none() {
             continue;
         }
@@ -72,24 +87,37 @@ pub(crate) async fn first_exceeded(
     Ok(None)
 }
 
-/// Says what each step of the ladder leaves, in words for a model.
+/// Says what each step of the ladder left at a time, in words for a model.
 pub(crate) async fn left(
     store: &Store,
-    clock: &Clock,
     budgets: &Budgets,
     scope: &UsageScope,
+    at: DateTime<Utc>,
 ) -> Result<Vec<String>, ReadError> {
     let mut lines = Vec::new();
     let raises = raises(store, scope).await?;
-    for rung in rungs(budgets, scope, clock) {
+    for rung in rungs(budgets, scope, at) {
         if rung.allowance == Allowance::default() {
             continue;
         }
         let allowance = raised(rung.allowance, &rung.scope, &raises);
-        let spending = store.spending(rung.calls).await?;
+        let since = rung.whose.clone().at_least("at", at);
+        let spending = without(
+            &store.spending(rung.calls()).await?,
+            &store.spending(since).await?,
+        );
         lines.extend(remaining(&rung.scope, allowance, &spending));
     }
     Ok(lines)
+}
+
+fn without(all: &Spending, since: &Spending) -> Spending {
+    Spending {
+        calls: all.calls.saturating_sub(since.calls),
+        tokens: all.tokens.saturating_sub(since.tokens),
+        known_micro_usd: all.known_micro_usd.saturating_sub(since.known_micro_usd),
+        unpriced_calls: all.unpriced_calls.saturating_sub(since.unpriced_calls),
+    }
 }
 
 /// What a step leaves: `12000 tokens and $1.50 for this task`.
@@ -118,7 +146,7 @@ async fn raises(store: &Store, scope: &UsageScope) -> Result<Vec<Raise>, ReadErr
     Ok(build.map_or_else(Vec::new, |build| build.record.raises))
 }
 
-fn rungs(budgets: &Budgets, scope: &UsageScope, clock: &Clock) -> Vec<Rung> {
+fn rungs(budgets: &Budgets, scope: &UsageScope, now: DateTime<Utc>) -> Vec<Rung> {
     let mut rungs = Vec::new();
     if let Some(build) = scope.build {
         let of_build = Query::new().equal("build", build.to_string());
@@ -126,26 +154,29 @@ fn rungs(budgets: &Budgets, scope: &UsageScope, clock: &Clock) -> Vec<Rung> {
             rungs.push(Rung {
                 scope: format!("task/{build}/{task}"),
                 allowance: budgets.task,
-                calls: of_build.clone().equal("task", task.as_str()),
+                whose: of_build.clone().equal("task", task.as_str()),
+                from: None,
             });
         }
         rungs.push(Rung {
             scope: format!("build/{build}"),
             allowance: budgets.build,
-            calls: of_build,
+            whose: of_build,
+            from: None,
         });
     }
     rungs.push(Rung {
         scope: "project".to_owned(),
         allowance: budgets.project,
-        calls: Query::new(),
+        whose: Query::new(),
+        from: None,
     });
-    let today = clock.now().date_naive();
-    let midnight = today.and_time(chrono::NaiveTime::MIN).and_utc();
+    let today = now.date_naive();
     rungs.push(Rung {
         scope: format!("day/{today}"),
         allowance: budgets.day,
-        calls: Query::new().at_least("at", midnight),
+        whose: Query::new(),
+        from: Some(today.and_time(NaiveTime::MIN).and_utc()),
     });
     rungs
 }

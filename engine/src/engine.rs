@@ -17,6 +17,7 @@ mod tool_calls;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::StopReason;
@@ -153,9 +154,13 @@ impl Engine {
         recall::recall(self, job).boxed().await
     }
 
-    /// Says what the budgets leave for calls of `scope`, a line each; those that limit nothing have none.
-    pub async fn budget_left(&self, scope: &UsageScope) -> Result<Vec<String>, ReadError> {
-        budget::left(&self.store, &self.clock, &self.budgets, scope).await
+    /// Says what the budgets left for calls of `scope` at a time, a line each; those that limit nothing have none.
+    pub async fn budget_left(
+        &self,
+        scope: &UsageScope,
+        at: DateTime<Utc>,
+    ) -> Result<Vec<String>, ReadError> {
+        budget::left(&self.store, &self.budgets, scope, at).await
     }
 
     /// What was answered before costs nothing, so only a new call has to be within the budgets.

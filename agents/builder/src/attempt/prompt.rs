@@ -80,7 +80,8 @@ fn scope(claim: &Claim) -> UsageScope {
     }
 }
 
-/// Says what an attempt may still use, from the nearest bound to the farthest.
+/// Says what an attempt may still use, from the nearest bound to the farthest, as it was when its conversation began: one that
+/// is taken up again begins with the same words, of which a provider has kept what it read.
 pub(super) async fn budget(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
     let options = &work.shared.options;
     let mut lines = vec![format!("{} replies in this conversation", options.turns)];
@@ -89,7 +90,9 @@ pub(super) async fn budget(work: &Work<'_>) -> Result<Vec<String>, BuilderError>
             .attempt_tokens
             .map(|tokens| format!("{tokens} tokens for each try")),
     );
-    let left = work.shared.engine.budget_left(&scope(work.claim)).await?;
+    let began = earlier::began(work).await?;
+    let scope = scope(work.claim);
+    let left = work.shared.engine.budget_left(&scope, began).await?;
     lines.extend(left);
     Ok(lines)
 }
@@ -116,11 +119,11 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "task": block(task),
         "requirements": requirements(task, background),
         "sizes": background.sizes,
+        "read_first": background.read_first,
         "gotchas": gotchas,
         "idea_context": background.idea,
         "idea": claim.build.idea,
         "plan": background.document,
-        "read_first": background.read_first,
         "interfaces": interfaces(task, background),
         "others": background.others,
         "before": background.before,

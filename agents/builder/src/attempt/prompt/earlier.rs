@@ -1,5 +1,6 @@
 //! Finds what an earlier conversation about the task came to, for one that begins anew.
 
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::clip::{self, Weight};
@@ -60,6 +61,15 @@ pub(in crate::attempt) async fn last_base(
         .rev()
         .filter(|one| one.id != work.claim.attempt.id);
     Ok(before.next().map(|one| one.into_inner().base))
+}
+
+/// Returns when the conversation began that the attempt holds or takes up again.
+pub(in crate::attempt) async fn began(work: &Work<'_>) -> Result<DateTime<Utc>, BuilderError> {
+    let own = &work.claim.attempt;
+    let attempts = attempts(work).await?;
+    let of_it = attempts.iter().filter(|one| one.round == own.round);
+    let began = of_it.map(|one| one.started_at).min();
+    Ok(began.unwrap_or(own.started_at))
 }
 
 /// Lists the attempts at the task, the first one first.
