@@ -21,7 +21,7 @@ use super::{migrations, sources, validate};
 use crate::idea_folder::{BRIEF, README};
 
 /// The tool that ends the work of the model.
-const SUBMIT: &str = "specification";
+pub(super) const SUBMIT: &str = "specification";
 /// How many tokens the sources may take.
 const BUDGET_TOKENS: usize = 60_000;
 /// How often the model is asked. It reads the code first, as much as it needs.
@@ -56,10 +56,17 @@ pub(super) fn job(
         &earlier.answered,
     )?)];
     messages.extend(earlier.turns.iter().cloned());
+    let job = exchange(material, &earlier.draft, (said(material), repairs));
+    let draft = Arc::clone(&earlier.draft);
+    let submission = job.submission.map(|submission| Submission {
+        check: Arc::new(move |value| draft.take_with_faults(value)),
+        ..submission
+    });
     Ok(Job {
         system: system(prompts, material)?,
         messages,
-        ..exchange(material, &earlier.draft, (said(material), repairs))
+        submission,
+        ..job
     })
 }
 

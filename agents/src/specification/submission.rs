@@ -44,10 +44,20 @@ pub struct Plan {
     pub question: Option<ModelQuestion>,
     /// How its checks went on the commit that it begins at, once they were tried.
     pub dry_run: Option<DryRunCount>,
+    /// Why it does not fit together, for the model; nothing where it does.
+    pub faults: Vec<String>,
 }
 
 /// Reads and checks a submission; the errors are for the model, all at once.
 pub fn read(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>> {
+    match read_with_faults(value, facts)? {
+        ModelSubmission::Plan(plan) if !plan.faults.is_empty() => Err(plan.faults),
+        fitting => Ok(fitting),
+    }
+}
+
+/// Reads a submission, also a plan that does not fit together: its checks can be tried before all of it is told.
+pub fn read_with_faults(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>> {
     let mut errors = Vec::new();
     let question = question(value, &mut errors);
     match question {
@@ -124,15 +134,13 @@ fn plan(
         }
     };
     let found = validate::check(&document, &tasks, facts);
-    if !found.errors.is_empty() {
-        return Err(found.errors);
-    }
     Ok(Plan {
         document,
         tasks,
         warnings: found.warnings,
         question,
         dry_run: None,
+        faults: found.errors,
     })
 }
 

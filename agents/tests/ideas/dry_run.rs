@@ -37,6 +37,27 @@ async fn a_check_that_passes_before_the_work_goes_back_to_the_model_and_is_mende
 }
 
 #[tokio::test]
+async fn what_does_not_fit_and_what_trying_the_checks_shows_is_told_at_once() {
+    let mut faulty = checked_by(&["test -f README.md"]);
+    faulty["tasks"][1]["depends_on"] = json!(["T-099"]);
+    // What has a fault of its own is not tried.
+    faulty["tasks"][2]["priority"] = json!(11);
+    faulty["tasks"][2]["validation"]["command"] = json!("touch ../../tried; true");
+    let script = rule("attempt: 1", &faulty)
+        + &rule(
+            "attempt: 2, contains: ['T-099', '`T-003` has a priority', 'check of task `T-001`, `test -f README.md`, passes before the work'], \
+             absent: 'check of task `T-003`'",
+            &small_plan("Pets"),
+        );
+    let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.calls(), 2);
+    assert_eq!(house.revision(spec, 1).await.validation, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
     let checks = ["true", "nosuchtool --all", "sh tests/of-this-plan.sh"];
     let house = House::new(&rule("idea: pets", &checked_by(&checks))).await;

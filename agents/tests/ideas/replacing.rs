@@ -22,11 +22,11 @@ fn replacing(old: &str) -> Value {
 
 #[tokio::test]
 async fn a_requirement_that_takes_the_place_of_one_that_stood_is_shown_as_such() {
-    let sent_back = "task: revision-2, turn: 2, contains: ['`FR-9`, which is not known: the revision before has FR-1']";
+    let sent_back = "task: revision-2, attempt: 2, contains: ['`FR-9`, which is not known: the revision before has FR-1']";
     let changed = "task: revision-3, contains: ['\"replaces\":\"FR-1\"']";
     let script = [
         rule("task: revision-1", &small_plan("Pets")),
-        rule("task: revision-2, turn: 1", &replacing("FR-9")),
+        rule("task: revision-2, attempt: 1", &replacing("FR-9")),
         rule(sent_back, &replacing("FR-1")),
         // What was replaced once stays so in the revisions that follow.
         rule(changed, &replacing("FR-1")),

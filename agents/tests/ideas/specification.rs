@@ -158,13 +158,13 @@ async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
 
 #[tokio::test]
 async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
-    let house = House::new(&rule("turn: 1", &small_plan("unknown"))).await;
+    let house = House::new(&rule("attempt: 1", &small_plan("unknown"))).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let script = format!(
         "{}{}",
-        rule("turn: 1", &small_plan("unknown")),
+        rule("attempt: 1", &small_plan("unknown")),
         rule(
-            "turn: 2, contains: 'a title of its own'",
+            "attempt: 2, contains: 'a title of its own'",
             &small_plan("Pets")
         )
     );
@@ -173,7 +173,7 @@ async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
     let spec = mended.specify(&mended_idea).await;
     assert_eq!(mended.revision(spec, 1).await.document.title, "Pets");
 
-    // Turn 2 has no answer in the script of the first house: what cannot be made is refused with a reason.
+    // A second attempt has no answer in the script of the first house: what cannot be made is refused with a reason.
     let spec = house.spec(house.specify(&idea).await).await;
     assert_eq!(spec.state, SpecState::Rejected);
     assert!(spec.reason.unwrap().contains("no rule of the script"));

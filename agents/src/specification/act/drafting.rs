@@ -1,18 +1,24 @@
 //! Lets a model hand in a plan until its checks say something, or it will mend no more.
 
+use std::collections::BTreeSet;
+
 use ropewalk_engine::{EngineError, SilentObserver};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::TaskId;
 use tokio_util::sync::CancellationToken;
 
 use super::one_line;
 use crate::failure;
 use crate::specification::context::Material;
 use crate::specification::submission::{ModelSubmission, Plan};
-use crate::specification::{SpecificationOptions, dry_run, earlier, prompt};
+use crate::specification::{SpecificationOptions, dry_run, earlier, prompt, validate};
 use crate::withdrawal::Commission;
 
 /// So often what trying the checks showed goes back to the model.
 const DRY_RUNS: u32 = 2;
+
+/// Stands before what trying the checks showed.
+const TRIED: &str = " the checks were tried on the repository as it is;";
 
 /// What came of asking for a plan.
 pub(super) enum Draft {
@@ -43,35 +49,71 @@ pub(super) async fn draft(
         .map_err(|error| failure::of_job(&error))?;
     let commission = Commission::Draft(material.spec.id, &material.spec.idea);
     let mut handed_in: Option<Box<Plan>> = None;
-    for dry_runs in 0.. {
+    let (mut dry_runs, mut repairs) = (0, 0);
+    loop {
         let cancel = CancellationToken::new();
         let run = session.run(&cancel, &SilentObserver);
         let outcome = commission.while_wanted(&context.store, &cancel, run).await;
-        match (outcome, handed_in.take()) {
-            (Ok(_), _) => {}
-            (Err(EngineError::Cancelled), _) => return Ok(Draft::Withdrawn),
-            (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
-            (Err(_), Some(plan)) => return Ok(Draft::Submitted(ModelSubmission::Plan(plan))),
-            (Err(error), None) => return Ok(Draft::Refused(one_line(&error.to_string()))),
+        match outcome {
+            Ok(_) => {}
+            Err(EngineError::Cancelled) => return Ok(Draft::Withdrawn),
+            Err(error) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
+            Err(error) => return Ok(settled(handed_in, &error)),
         }
         let mut plan = match draft.taken() {
             Some(ModelSubmission::Plan(plan)) => plan,
             Some(question) => return Ok(Draft::Submitted(question)),
             None => break,
         };
-        let kept = material.facts.kept(&plan.document, &plan.tasks);
-        let dry = dry_run::run(options, &material.look.commit, &plan, &kept).await;
-        plan.dry_run = Some(dry.count);
-        let tried = dry.faults.iter().cloned().chain(dry.notes);
-        plan.warnings.splice(..0, tried);
-        if dry.faults.is_empty() || dry_runs == DRY_RUNS {
-            return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
+        let untried = untried(&plan, material);
+        let dry = dry_run::run(options, &material.look.commit, &plan, &untried).await;
+        let faults = plan.faults.len();
+        let all = [plan.faults.clone(), dry.faults.clone()].concat();
+        if plan.faults.is_empty() {
+            plan.dry_run = Some(dry.count);
+            plan.warnings
+                .splice(..0, dry.faults.into_iter().chain(dry.notes));
+            if all.is_empty() || dry_runs == DRY_RUNS {
+                return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
+            }
+            dry_runs += 1;
+            handed_in = Some(plan);
+        } else if repairs == options.repairs {
+            let refusal = EngineError::Submission {
+                name: prompt::SUBMIT.to_owned(),
+                tries: repairs + 1,
+                errors: all,
+            };
+            return Ok(settled(handed_in, &refusal));
+        } else {
+            repairs += 1;
         }
+        let tried = if all.len() > faults { TRIED } else { "" };
         session.send_back(&format!(
-            "not accepted; the checks were tried on the repository as it is. Mend this and call again, with `amends` for what changes alone: {}",
-            dry.faults.join("; ")
+            "not accepted;{tried} mend this and call again, with `amends` for what changes alone: {}",
+            all.join("; ")
         ));
-        handed_in = Some(plan);
     }
     Ok(Draft::Refused("the model handed in nothing".to_owned()))
+}
+
+/// Returns the plan that fits together, where one was handed in before.
+fn settled(handed_in: Option<Box<Plan>>, error: &EngineError) -> Draft {
+    match handed_in {
+        Some(plan) => Draft::Submitted(ModelSubmission::Plan(plan)),
+        None => Draft::Refused(one_line(&error.to_string())),
+    }
+}
+
+/// Lists the tasks whose checks are not tried: what is kept has passed its own where it landed, and a task with a fault of its own
+/// has none that can be.
+fn untried(plan: &Plan, material: &Material) -> BTreeSet<TaskId> {
+    let facts = &material.facts;
+    let mut untried = facts.kept(&plan.document, &plan.tasks);
+    let faulty = plan.tasks.iter().filter(|task| {
+        let alone = std::slice::from_ref(*task);
+        !validate::check_parts(None, alone, facts).errors.is_empty()
+    });
+    untried.extend(faulty.map(|task| task.id.clone()));
+    untried
 }

@@ -8,7 +8,7 @@ use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
 use serde_json::{Value, json};
 
-use super::{Facts, Form, ModelSubmission, fields, overlay, read, schema};
+use super::{Facts, Form, ModelSubmission, fields, overlay, read, read_with_faults, schema};
 
 /// What stands in one conversation about a specification.
 #[derive(Debug)]
@@ -41,6 +41,13 @@ impl Draft {
     /// Takes a whole submission; the errors are for the model, all at once.
     pub fn take(&self, whole: &Value) -> Result<(), Vec<String>> {
         let read = read(whole, &self.facts)?;
+        self.stands().taken = Some(read);
+        Ok(())
+    }
+
+    /// Takes a whole submission, also a plan that does not fit together.
+    pub fn take_with_faults(&self, whole: &Value) -> Result<(), Vec<String>> {
+        let read = read_with_faults(whole, &self.facts)?;
         self.stands().taken = Some(read);
         Ok(())
     }
