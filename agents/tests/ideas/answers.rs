@@ -175,30 +175,83 @@ async fn an_answer_beside_a_request_for_a_revision_is_no_second_call() {
     assert_eq!(house.revision(spec, 2).await.answers, [colour.id]);
 }
 
+const FAILURES: [(&str, &str); 5] = [
+    ("count", "2"),
+    ("critical_count", "1"),
+    ("critical_list", "- unit: broken"),
+    ("warning_count", "1"),
+    ("warning_list", "- style: ugly"),
+];
+const HOLE: [(&str, &str); 6] = [
+    ("vuln_type", "injection"),
+    ("severity", "high"),
+    ("file", "src/a.rs"),
+    ("line", "7"),
+    ("description", "- unit: broken"),
+    ("risk_description", "- style: ugly"),
+];
+const COVERAGE: [(&str, &str); 3] = [
+    ("coverage", "40"),
+    ("threshold", "80"),
+    ("uncovered_list", "- unit: broken"),
+];
+
 #[tokio::test]
-async fn failures_of_a_whole_build_are_mended_by_another_revision() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let (person, id) = built(&house, spec, BuildState::Failed).await;
-    let values = [
-        ("count", "2"),
-        ("critical_count", "1"),
-        ("critical_list", "- unit: broken"),
-        ("warning_count", "1"),
-        ("warning_list", "- style: ugly"),
-    ];
-    let about = About::Build { build: id };
-    let asked = ask(&house, &idea, Trigger::MultipleFailures, about, &values).await;
-    questions::answer(&person, asked, "fix-all", "ann", "cli")
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
-    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
-    let feedback = &record.feedback[0];
-    for told in ["Mend everything", "- unit: broken", "- style: ugly"] {
-        assert!(feedback.contains(told), "{feedback}");
+async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_where_people_want_it()
+{
+    let (all, tests) = (
+        "Mend everything that is listed here.",
+        "Add tests for the areas listed here.",
+    );
+    for (trigger, choice, wanted) in [
+        (Trigger::MultipleFailures, "fix-all", Some(all)),
+        (Trigger::MultipleFailures, "leave", None),
+        (
+            Trigger::SecurityVulnerability,
+            "fix",
+            Some("Close this hole."),
+        ),
+        (Trigger::SecurityVulnerability, "manual", None),
+        (Trigger::SecurityVulnerability, "accept", None),
+        (Trigger::CoverageBelowThreshold, "add-tests", Some(tests)),
+        (Trigger::CoverageBelowThreshold, "accept", None),
+    ] {
+        let values: &[(&str, &str)] = match trigger {
+            Trigger::MultipleFailures => &FAILURES,
+            Trigger::SecurityVulnerability => &HOLE,
+            _ => &COVERAGE,
+        };
+        // The second plan is made by a model that is told what to mend, and what was found.
+        let told = wanted.unwrap_or("nothing of the kind");
+        let again = format!("task: revision-2, contains: ['{told}', '- unit: broken']");
+        let script = rule("task: revision-1", &small_plan("Pets"))
+            + &rule(&again, &small_plan("Pets, mended"));
+        let house = House::new(&script).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        let (person, id) = built(&house, spec, BuildState::Failed).await;
+        let about = About::Build { build: id };
+        let asked = ask(&house, &idea, trigger, about, values).await;
+        questions::answer(&person, asked, choice, "ann", "cli")
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, [], "{choice}");
+        let record = house.spec(spec).await;
+        // A build that stays as it is stands on the plan that was approved.
+        let expected = match wanted {
+            Some(_) => (SpecState::Generated, 2),
+            None => (SpecState::Approved, 1),
+        };
+        assert_eq!(
+            (record.state, record.revision),
+            expected,
+            "{trigger:?} {choice}"
+        );
+        if wanted.is_some() {
+            let title = house.revision(spec, 2).await.document.title;
+            assert_eq!(title, "Pets, mended");
+            assert!(record.feedback[0].contains("- unit: broken"), "{record:?}");
+        }
     }
 }
 
