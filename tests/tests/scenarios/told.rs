@@ -1,6 +1,7 @@
 //! One idea over HTTP, from the first message to the review, with an emulator that others wrote in the place of the model:
 //! what every role is told, and what comes of a failed gate and of a question.
 
+mod cache;
 mod model;
 mod prefix;
 mod prompts;
@@ -14,8 +15,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::review::{Review, ReviewKind};
-use ropewalk_store::Query;
+use ropewalk_store::{Query, Versioned};
 use ropewalk_tests::program::Runner;
 use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
@@ -45,6 +47,16 @@ impl Role {
         Self::Review,
     ];
 
+    /// The role that the program asks a model in.
+    const fn asked_as(self) -> &'static str {
+        match self {
+            Self::Ideation => "chat",
+            Self::Specification => "spec",
+            Self::Build => "build",
+            Self::Review => "small",
+        }
+    }
+
     const fn submits(self) -> &'static str {
         match self {
             Self::Ideation => "reply",
@@ -60,16 +72,22 @@ impl Role {
 pub(super) struct Request {
     pub(super) role: Role,
     pub(super) body: Value,
+    /// What of it the provider had read before, in tokens.
+    pub(super) read_before: usize,
 }
 
 impl Request {
     /// Reads one; none where it is no request of a role.
-    fn of(body: Value) -> Option<Self> {
+    fn of(body: Value, read_before: usize) -> Option<Self> {
         let role = Role::ALL.into_iter().find(|role| {
             let tools = body["tools"].as_array();
             tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == role.submits()))
         })?;
-        Some(Self { role, body })
+        Some(Self {
+            role,
+            body,
+            read_before,
+        })
     }
 
     pub(super) fn system(&self) -> String {
@@ -106,6 +124,8 @@ fn texts(content: &Value) -> Vec<&str> {
 pub(super) struct IdeaChronicle {
     /// Everything that the provider was asked, in order.
     pub(super) requests: Vec<Request>,
+    /// What the program wrote down of each call, in order.
+    pub(super) calls: Vec<ModelCall>,
     /// What was waited for while the question was open.
     pub(super) waits: Value,
     /// The tasks when the build had ended.
@@ -145,6 +165,8 @@ async fn live() -> anyhow::Result<IdeaChronicle> {
     fs::write(path.join("ropewalk.toml"), settings(&recorder.url))?;
     let runner = Runner::new(path).with_variable(model::KEY, "any");
     let verb = |arguments: &[&str], input: &str| verb(&runner, arguments, input);
+    let wish = ["knowledge", "add", "--kind", "preference", model::WISH];
+    verb(&wish, "")?;
     let opening = [
         "idea", "new", "Streaks", "--slug", "streaks", "--kind", "feature",
     ];
@@ -174,8 +196,9 @@ async fn live() -> anyhow::Result<IdeaChronicle> {
         requests: recorder
             .bodies()
             .into_iter()
-            .filter_map(Request::of)
+            .filter_map(|(body, hit)| Request::of(body, hit.tokens()))
             .collect(),
+        calls: calls(path).await?,
         waits,
         build,
         commits: commits(&path.join("repo"))?,
@@ -222,6 +245,13 @@ async fn reviewed(directory: &Path) -> anyhow::Result<()> {
         ensure!(began.elapsed() < REHEARSAL, "the build was not reviewed");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+async fn calls(directory: &Path) -> anyhow::Result<Vec<ModelCall>> {
+    let store = store(directory).await?;
+    let calls = store.list::<ModelCall>(Query::new().order_by("at")).await?;
+    store.close().await?;
+    Ok(calls.into_iter().map(Versioned::into_inner).collect())
 }
 
 fn commits(repository: &Path) -> anyhow::Result<Vec<(String, String)>> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 pub(super) const KEY: &str = "EMULATOR_API_KEY";
+pub(super) const WISH: &str = "Name things in whole words.";
 pub(super) const OPENING: &str = "People who keep habits for months cannot see how long they kept one at best, and give up after the first miss.";
 pub(super) const LINE: &str = "Only the number of days, and nothing else.\n";
 pub(super) const QUESTION: &str = "Below which heading does the README tell of it?";
@@ -63,8 +64,11 @@ pub(super) fn fixtures() -> Value {
     fixtures.extend(first_task());
     fixtures.extend(second_task());
     let findings = json!({ "patterns": [], "gotchas": [], "divergences": [], "notes": [] });
-    let review = vec![call("review", "review", &findings)];
-    fixtures.push(answer(&json!({ "toolName": "review" }), "", review));
+    let asked = json!({ "toolName": "review", "hasToolResult": false });
+    let look = vec![call("review-1", "history", &json!({ "action": "log" }))];
+    fixtures.push(answer(&asked, "I look at the commits.", look));
+    let review = vec![call("review-2", "review", &findings)];
+    fixtures.push(after("review-1", review));
     json!({ "fixtures": fixtures })
 }
 

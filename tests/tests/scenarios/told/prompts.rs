@@ -13,7 +13,7 @@ use super::{Request, Role, told};
 const UPDATE: &str = "UPDATE_TABLES";
 
 /// Each heading with the place that it comes from; a heading that begins so counts.
-const ORIGINS: [(&str, &str); 45] = [
+pub(super) const ORIGINS: [(&str, &str); 46] = [
     (
         "The Repository",
         "the head of the default branch: `agents/src/repository/`, `gate/src/project.rs`",
@@ -47,6 +47,10 @@ const ORIGINS: [(&str, &str); 45] = [
     (
         "Project Conventions",
         "`CLAUDE.md`, else `AGENTS.md`, of the repository; for a task also beside and above its files, the nearest first; each followed by what it names as `@path`",
+    ),
+    (
+        "What People Want Here",
+        "preferences, conventions and decisions that were confirmed (`ropewalk knowledge add --kind preference`); for a task those that fit its files",
     ),
     (
         "Stack: ",
@@ -267,8 +271,8 @@ What a model is told, role by role: one real request of each, as a provider got 
 which writes this page (`UPDATE_TABLES=1 cargo test -p ropewalk-tests --test scenarios told::`) and fails when it is stale.
 
 A system prompt and the tools stay as they are from one request of a role to the next; what changes is told in messages, the
-newest last, so that a provider reads again what it has kept. `told::truth` fails where a prompt speaks of a tool, a field or a
-section that its request does not hold.
+newest last, so that a provider reads again what it has kept: `told::prefix` counts that. `told::truth` fails where a prompt or
+a tool speaks of a tool, a field, a section or a freedom that its request does not hold.
 
 ## What two ideas cost
 

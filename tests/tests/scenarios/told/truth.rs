@@ -1,13 +1,16 @@
-//! A prompt speaks of nothing that its request does not hold: no tool, no field, no section, no freedom.
+//! A prompt speaks of nothing that its request does not hold: no tool, no field, no section, no freedom. So do the
+//! descriptions of tools.
 
 use std::collections::BTreeSet;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
 
+use super::prompts::ORIGINS;
 use super::{Request, Role, told};
 
 /// Words that are untrue unless the request holds one of these.
-const CLAIMS: [(&str, &[&str]); 10] = [
+const CLAIMS: [(&str, &[&str]); 11] = [
     ("gotcha", &["## Gotchas", "## Known Gotchas", "\"gotchas\""]),
     ("code template", &["## Code Template"]),
     (
@@ -17,6 +20,7 @@ const CLAIMS: [(&str, &[&str]); 10] = [
     ("`<session>`", &["<session>\n"]),
     ("in the first message", &["## Idea: "]),
     ("`question` field", &["\"question\""]),
+    ("ask questions", &["\"ask\"", "\"question\""]),
     ("packages may be installed", &["alone, before a check"]),
     ("packages are installed", &["alone, from the manifests"]),
     ("what your task builds on", &["### T-"]),
@@ -25,6 +29,36 @@ const CLAIMS: [(&str, &[&str]); 10] = [
 
 /// Names that the project gives, and not the program: its branch, its idea, its functions, the check that a gate names.
 const GIVEN: [&str; 5] = ["main", "streaks", "streak", "longest", "validation"];
+
+/// What a text may be that a field of a role takes, where no schema lists it: kinds of artifacts and of decisions, priorities,
+/// a phase, package managers, commands of git.
+const VALUES: [(Role, &[&str]); 3] = [
+    (
+        Role::Ideation,
+        &["brief", "problem", "differentiator", "scope"],
+    ),
+    (
+        Role::Specification,
+        &["must", "should", "could", "database", "npm", "pip"],
+    ),
+    (Role::Build, &["blame", "diff", "log", "show"]),
+];
+
+/// Why a question is asked, for roles whose submission may hold one.
+const TRIGGERS: [&str; 6] = [
+    "external_dependencies",
+    "missing_context",
+    "multiple_architectures",
+    "multiple_implementations",
+    "problem_statement_vague",
+    "requirement_ambiguous",
+];
+
+/// What a request says in one place, in the words of the program.
+struct Words {
+    place: String,
+    text: String,
+}
 
 /// Takes documents out: they are what others wrote, and speak of what they like.
 fn own_words(text: &str) -> String {
@@ -37,18 +71,67 @@ fn own_words(text: &str) -> String {
     own + rest
 }
 
-/// What a request says by itself: the system prompt, and the first and the last words of the user's side.
-fn spoken(request: &Request) -> String {
-    let mut text = request.system();
+/// Takes out of a message what else is of others: what stands in fences, and the points of lists with what goes on below.
+fn own_prose(text: &str) -> String {
+    let own = own_words(text);
+    let (mut fenced, mut listed) = (false, false);
+    let is_own = |line: &&str| {
+        if line.starts_with("```") {
+            fenced = !fenced;
+            return false;
+        }
+        listed = line.starts_with("- ") || listed && line.starts_with("  ");
+        !fenced && !listed
+    };
+    own.lines().filter(is_own).collect::<Vec<_>>().join("\n")
+}
+
+/// Collects what a tool says of itself and of its fields.
+fn described(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(words) if name == "description" => {
+                        text.push_str(words);
+                        text.push('\n');
+                    }
+                    value => described(value, text),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| described(value, text)),
+        _ => {}
+    }
+}
+
+/// Lists what a request says by itself: the system prompt, the words of the user's side, and those of each tool.
+fn spoken(request: &Request) -> Vec<Words> {
+    let system = Words {
+        place: "the system prompt".to_owned(),
+        text: own_words(&request.system()),
+    };
     let of_user = request
         .messages()
         .iter()
         .filter(|one| one["role"] == "user");
-    for message in of_user {
-        text.push('\n');
-        text.push_str(&Request::said(message));
-    }
-    text
+    let messages = of_user.enumerate().map(|(number, message)| Words {
+        place: format!("message {number} to it"),
+        text: own_prose(&Request::said(message)),
+    });
+    let tools = request.body["tools"].as_array().into_iter().flatten();
+    let tools = tools.map(|tool| {
+        let mut text = String::new();
+        described(tool, &mut text);
+        Words {
+            place: format!("the tool {}", tool["name"]),
+            text,
+        }
+    });
+    std::iter::once(system)
+        .chain(messages)
+        .chain(tools)
+        .collect()
 }
 
 /// Lists the names in backticks that look like those of tools and their fields.
@@ -63,62 +146,169 @@ fn names(text: &str) -> Vec<&str> {
     quoted.filter(is_name).collect()
 }
 
-#[test]
-fn a_prompt_names_only_tools_and_fields_of_its_request() -> anyhow::Result<()> {
-    let mut unheld = BTreeSet::new();
-    for request in &told()?.requests {
-        let role = request.role;
-        // What a task says of itself, names of its code among it, is the plan's.
-        let text = match role {
-            Role::Build => request.system(),
-            _ => own_words(&spoken(request)),
-        };
-        let offered = request.body["tools"].to_string();
-        for name in names(&text)
-            .into_iter()
-            .filter(|name| !GIVEN.contains(name))
-        {
-            let told_by_user = request.messages().iter().any(|message| {
-                message["role"] == "assistant" && message.to_string().contains(name)
-            });
-            if !offered.contains(name) && !told_by_user {
-                unheld.insert(format!("{role:?} speaks of `{name}`"));
+/// Collects the names that tools have: their own, those of their fields, and the words that a field may be.
+fn held(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if let (true, Some(name)) = (matches!(&**key, "name" | "const"), value.as_str()) {
+                    names.insert(name.to_owned());
+                }
+                if let ("properties", Some(fields)) = (&**key, value.as_object()) {
+                    names.extend(fields.keys().cloned());
+                }
+                if let ("enum", Some(words)) = (&**key, value.as_array()) {
+                    names.extend(words.iter().filter_map(Value::as_str).map(str::to_owned));
+                }
+                held(value, names);
             }
         }
+        Value::Array(values) => values.iter().for_each(|value| held(value, names)),
+        _ => {}
     }
-    ensure!(unheld.is_empty(), "not in the request: {unheld:?}");
-    Ok(())
+}
+
+/// What a request holds: all of its own words, the names of its tools and fields, and the headings of its sections.
+struct Held {
+    names: BTreeSet<String>,
+    whole: String,
+}
+
+impl Held {
+    fn by(request: &Request, words: &[Words]) -> Self {
+        let mut names = BTreeSet::new();
+        held(&request.body["tools"], &mut names);
+        let values = VALUES.iter().filter(|(role, _)| *role == request.role);
+        if names.contains("trigger") {
+            names.extend(TRIGGERS.map(str::to_owned));
+        }
+        names.extend(values.flat_map(|(_, values)| values.iter().map(ToString::to_string)));
+        let quoted = names.iter().map(|name| format!("\"{name}\"\n"));
+        let told = words.iter().map(|words| format!("{}\n", words.text));
+        let whole = told.chain(quoted).collect();
+        Self { names, whole }
+    }
+
+    /// Says whether one of the parts is there.
+    fn holds(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.whole.contains(part))
+    }
+
+    fn has_section(&self, title: &str) -> bool {
+        let mut lines = self.whole.lines();
+        lines.any(|line| line.starts_with('#') && line.contains(title))
+    }
+}
+
+/// Lists what a request says that it does not hold.
+fn untruths(request: &Request) -> BTreeSet<String> {
+    let words = spoken(request);
+    let held = Held::by(request, &words);
+    let said_by_it = |name: &str| {
+        let mut messages = request.messages().iter();
+        messages.any(|message| message["role"] == "assistant" && message.to_string().contains(name))
+    };
+    let mut found = BTreeSet::new();
+    for Words { place, text } in &words {
+        let names = names(text).into_iter();
+        let unknown = names.filter(|name| !GIVEN.contains(name) && !held.names.contains(*name));
+        let unknown = unknown.filter(|name| !said_by_it(name));
+        found.extend(unknown.map(|name| format!("{place} speaks of `{name}`")));
+        let lower = text.to_lowercase();
+        let claims = CLAIMS.iter().filter(|(claim, _)| lower.contains(claim));
+        let untrue = claims.filter(|(_, parts)| !held.holds(parts));
+        found.extend(untrue.map(|(claim, _)| format!("{place} says `{claim}`")));
+        let prose: String = text
+            .split_inclusive('\n')
+            .filter(|line| !line.starts_with('#'))
+            .collect();
+        let titles = ORIGINS.iter().map(|(title, _)| title.trim());
+        let told = titles.filter(|title| title.contains(' ') && prose.contains(title));
+        let missing = told.filter(|title| !held.has_section(title));
+        found.extend(missing.map(|title| format!("{place} speaks of the section `{title}`")));
+    }
+    found
 }
 
 #[test]
-fn a_prompt_claims_nothing_that_its_request_does_not_hold() -> anyhow::Result<()> {
+fn no_request_of_a_role_speaks_of_what_it_does_not_hold() -> anyhow::Result<()> {
+    let mut found = BTreeSet::new();
     for request in &told()?.requests {
         let role = request.role;
-        let text = own_words(&spoken(request));
-        let whole = format!("{text}\n{}", request.body["tools"]);
-        let lower = text.to_lowercase();
-        for (claim, holds) in CLAIMS {
-            ensure!(
-                !lower.contains(claim) || holds.iter().any(|part| whole.contains(part)),
-                "{role:?} says `{claim}`, and nothing of {holds:?} is there"
-            );
-        }
-        let asks = request.tools().contains(&"ask") || whole.contains("\"question\"");
-        ensure!(
-            asks || !lower.contains("ask questions"),
-            "{role:?} cannot ask"
-        );
+        let untrue = untruths(request).into_iter();
+        found.extend(untrue.map(|untruth| format!("{role:?}: {untruth}")));
     }
+    ensure!(found.is_empty(), "not in the request: {found:#?}");
     Ok(())
 }
 
+/// Where a lie is planted.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    System,
+    Message,
+    Tool,
+    Field,
+}
+
+/// Returns a request that says one thing more, and the place as it is named.
+fn planted(request: &Request, place: Place, lie: &str) -> anyhow::Result<(Request, String)> {
+    let mut body = request.body.clone();
+    let block = json!({ "type": "text", "text": lie });
+    let name = match place {
+        Place::System => {
+            body["system"].as_array_mut().context("blocks")?.push(block);
+            "the system prompt".to_owned()
+        }
+        Place::Message => {
+            let message = &mut body["messages"][0]["content"];
+            message.as_array_mut().context("blocks")?.push(block);
+            "message 0 to it".to_owned()
+        }
+        Place::Tool => {
+            body["tools"][0]["description"] = json!(lie);
+            format!("the tool {}", body["tools"][0]["name"])
+        }
+        Place::Field => {
+            body["tools"][0]["input_schema"]["properties"]["path"]["description"] = json!(lie);
+            format!("the tool {}", body["tools"][0]["name"])
+        }
+    };
+    Ok((Request::of(body, 0).context("a request of a role")?, name))
+}
+
 #[test]
-fn what_is_claimed_in_vain_is_found() -> anyhow::Result<()> {
-    let lie = serde_json::json!({
-        "system": [{ "type": "text", "text": "Call `fly`. <document>Call `swim`.</document>" }],
-        "tools": [{ "name": "finish" }], "messages": [],
-    });
-    let request = Request::of(lie).ok_or_else(|| anyhow::anyhow!("no request"))?;
-    assert_eq!(names(&own_words(&spoken(&request))), ["fly"]);
+fn a_lie_is_found_in_each_role_wherever_it_is_planted() -> anyhow::Result<()> {
+    for role in Role::ALL {
+        let request = told()?.of(role)[0];
+        let held = Held::by(request, &spoken(request));
+        let claims = CLAIMS.iter().filter(|(_, parts)| !held.holds(parts));
+        let mut lies: Vec<(String, String)> = claims
+            .map(|(claim, _)| (format!("See: {claim}."), format!("says `{claim}`")))
+            .collect();
+        ensure!(lies.len() > 3, "{role:?} holds nearly all");
+        lies.push(("Call `fly`.".to_owned(), "speaks of `fly`".to_owned()));
+        lies.push((
+            "It stands in Files to Leave Alone.".to_owned(),
+            "speaks of the section `Files to Leave Alone`".to_owned(),
+        ));
+        for place in [Place::System, Place::Message, Place::Tool, Place::Field] {
+            for (lie, finding) in &lies {
+                let (liar, name) = planted(request, place, lie)?;
+                let found = untruths(&liar);
+                ensure!(
+                    found.contains(&format!("{name} {finding}"))
+                        && found.iter().all(|untruth| untruth.starts_with(&name)),
+                    "{role:?}, {place:?}, `{lie}`: {found:?}"
+                );
+            }
+        }
+        // What others wrote may speak of what it likes.
+        let quoted = "<document>\nCall `fly`.\n</document>\n";
+        for place in [Place::System, Place::Message] {
+            let (quoting, _) = planted(request, place, quoted)?;
+            assert_eq!(untruths(&quoting), BTreeSet::new(), "{role:?}, {place:?}");
+        }
+    }
     Ok(())
 }

@@ -105,3 +105,18 @@ fn what_a_model_says_of_its_work_reaches_commits_dependents_and_the_review() -> 
     );
     Ok(())
 }
+
+#[test]
+fn what_people_want_and_wrote_for_all_work_reaches_who_chats_plans_and_builds() -> anyhow::Result<()>
+{
+    let told = told()?;
+    for role in [Role::Ideation, Role::Specification, Role::Build] {
+        for request in told.of(role) {
+            let system = request.system();
+            for part in [model::WISH, "Functions are pure, and have a docstring"] {
+                ensure!(system.contains(part), "{role:?} is not told `{part}`");
+            }
+        }
+    }
+    Ok(())
+}
