@@ -77,6 +77,16 @@ pub async fn record(
     })
 }
 
+/// Lets a draft take the place of an item, which says something else of the same.
+pub fn in_place_of(
+    known: &Versioned<KnowledgeItem>,
+    draft: Draft,
+    id: KnowledgeId,
+    now: DateTime<Utc>,
+) -> RecordResult {
+    superseding(known, draft.into_item(id, now), now)
+}
+
 fn added(new: &KnowledgeItem) -> RecordResult {
     let mut changes = ChangeSet::new();
     changes.insert(new);

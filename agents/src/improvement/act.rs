@@ -4,6 +4,7 @@ mod failure;
 mod ledger;
 mod lessons;
 mod other;
+mod preference;
 mod rejection;
 mod review;
 mod weekly;
@@ -40,9 +41,12 @@ pub(super) async fn handle(
             failure::ended((landed.build_id, &landed.task_id), false, context).await
         }
         Payload::ScheduleDue(due) if due.name == WEEKLY => weekly::summary(options, context).await,
-        Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
-            lessons::answered(answer, context).await
+        Payload::QuestionAnswered(answer) => {
+            let mut changes = lessons::answered(answer, context).await?;
+            changes.merge(preference::answered(answer, context).await?);
+            Ok(changes)
         }
+        Payload::QuestionDefaulted(answer) => lessons::answered(answer, context).await,
         _ => Ok(ChangeSet::new()),
     }
 }

@@ -8,6 +8,7 @@ mod improvement;
 mod monitor;
 #[cfg(test)]
 mod pm;
+mod preference;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
