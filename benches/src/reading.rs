@@ -1,18 +1,23 @@
 //! How long a conversation waits until the model is told of the repository: the first time, and after a change of one file.
+//! And how long that is what it is told.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use async_trait::async_trait;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::places::Places;
 use ropewalk_agents::repository::Repository;
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_desk::ideas::{self, Opening};
-use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
+use ropewalk_engine::llm::{
+    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptedModel,
+};
 use ropewalk_engine::{CurrentValue, Engine, ModelEntry, Models};
 use ropewalk_gate::project::Machine;
 use ropewalk_orchestrator::questions::Deadlines;
@@ -22,6 +27,7 @@ use ropewalk_store::EventFilter;
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::building;
 use crate::figure::{Figure, Goal};
@@ -35,6 +41,10 @@ const CHANGES: usize = 5;
 /// A model that has nothing to say.
 const SCRIPT: &str =
     "- {agent: ideation, reply: {text: Well., tools: [{name: reply, input: {}}]}}\n";
+/// What is told of the repository stands behind this, as a document.
+const HEADING: &str = "## The Repository";
+/// The most that is told of it, in bytes.
+const MOST_BYTES: f64 = 24.0 * 1024.0;
 const OPENING: &str =
     "Whoever reads so many parts cannot tell where each number comes from, and gives up.";
 
@@ -49,14 +59,12 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     std::fs::create_dir_all(&state)?;
     let house = House::open(&state, TransportOptions::Embedded).await?;
     let services = house.services();
-    let agent = agent(
-        &house,
-        Places {
-            repo: repo.clone(),
-            state,
-        },
-    )
-    .await?;
+    let places = Places {
+        repo: repo.clone(),
+        state,
+    };
+    let told = Arc::new(AtomicUsize::new(0));
+    let agent = agent(&house, places, Arc::clone(&told)).await?;
     let message = message(&services).await?;
     let context = Context::new(&services, ComponentName::parse("ideation")?).caused_by(&message);
     let begun = Instant::now();
@@ -71,6 +79,8 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
         times.add(begun.elapsed());
     }
     house.close().await?;
+    let told = told.load(Ordering::SeqCst);
+    ensure!(told > 0, "the model was told nothing of the repository");
     let name = |when: &str| format!("a repository of {FILES} files is told to a model, {when}");
     let warm = Figure::cost(
         name("after a change of one file, p50"),
@@ -84,10 +94,37 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
             "ms",
             millis(cold),
         ),
+        Figure::cost(name("its digest"), "bytes", f64::from(u32::try_from(told)?))
+            .goal(Goal::Value(MOST_BYTES)),
     ])
 }
 
-async fn agent(house: &House, places: Places) -> Result<Ideation> {
+/// Plays a script, and measures what it is told of the repository.
+struct Listener {
+    model: ScriptedModel,
+    told: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Model for Listener {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        cancel: &CancellationToken,
+    ) -> Result<ReplyStream, ModelError> {
+        let (_, behind) = request.system.split_once(HEADING).unwrap_or_default();
+        let (_, document) = behind.split_once("<document>").unwrap_or_default();
+        let (digest, _) = document.split_once("</document>").unwrap_or_default();
+        self.told.store(digest.len(), Ordering::SeqCst);
+        self.model.stream(request, cancel).await
+    }
+}
+
+async fn agent(house: &House, places: Places, told: Arc<AtomicUsize>) -> Result<Ideation> {
     let variables: Vec<_> = std::env::vars_os().collect();
     let environment = Environment::from_pairs(variables);
     let clone = LocalCloneOptions {
@@ -102,10 +139,10 @@ async fn agent(house: &House, places: Places) -> Result<Ideation> {
         package_managers: Vec::new(),
     };
     let models = Models::all(ModelEntry {
-        model: Arc::new(ScriptedModel::new(
-            Script::parse(SCRIPT)?,
-            house.clock.clone(),
-        )),
+        model: Arc::new(Listener {
+            model: ScriptedModel::new(Script::parse(SCRIPT)?, house.clock.clone()),
+            told,
+        }),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
