@@ -15,6 +15,8 @@ const TRANSIENT: usize = 3;
 const OUTAGE: usize = 12;
 /// How long a used-up quota rests when the provider does not say.
 const QUOTA_REST: TimeDelta = TimeDelta::minutes(15);
+/// How long one rests at least: whoever says that it is back sooner has refused as often as a call is tried.
+const SHORTEST_REST: TimeDelta = TimeDelta::seconds(30);
 
 /// What bounds the tries.
 #[derive(Debug, Clone)]
@@ -192,7 +194,11 @@ pub fn answer(task: &Task, happened: &FailureContext<'_>, limits: &Limits) -> An
         }
         Remedy::Rebase if task.rebases < limits.rebases => Answer::RebaseAndRetry,
         Remedy::Quota => Answer::WaitQuota {
-            until: happened.quota_back.unwrap_or(happened.now + QUOTA_REST),
+            until: happened
+                .quota_back
+                .map_or(happened.now + QUOTA_REST, |back| {
+                    back.max(happened.now + SHORTEST_REST)
+                }),
         },
         Remedy::Hold => Answer::Hold,
         Remedy::Consent => Answer::AskPerson,

@@ -144,6 +144,29 @@ fn installing_is_off_unless_allowed_and_then_bounded() {
     }
 }
 
+#[test]
+fn a_quota_rests_until_its_provider_says_but_no_shorter_than_asking_again_makes_sense() {
+    let failure = failure(Class::Quota, "slow down");
+    let task = task("T-1", TaskState::Working, &[]);
+    for (back, rest) in [
+        (None, 15 * 60),
+        (Some(1), 30),
+        (Some(30), 30),
+        (Some(600), 600),
+    ] {
+        let happened = FailureContext {
+            failure: &failure,
+            quota_back: back.map(|seconds| noon() + TimeDelta::seconds(seconds)),
+            installable: false,
+            now: noon(),
+            jitter: 1.0,
+        };
+        let until = noon() + TimeDelta::seconds(rest);
+        let expected = Answer::WaitQuota { until };
+        assert_eq!(answer(&task, &happened, &Limits::default()), expected);
+    }
+}
+
 /// Every class, in the order of its definition.
 const CLASSES: [Class; 26] = [
     Class::SyntaxError,
