@@ -163,7 +163,7 @@ pub async fn latest(
 fn parsed(text: &str) -> (Vec<Passage>, usize) {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let lines = text[..whole].lines();
-    let passages = lines.filter_map(|line| serde_json::from_str(line).ok());
+    let passages = lines.filter_map(|line| Passage::parse(line).ok());
     (passages.collect(), whole)
 }
 

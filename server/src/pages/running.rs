@@ -82,26 +82,36 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let now = shared.services.clock.now();
-    let mut parts = Vec::new();
-    for part in agent::list(store, false).await? {
-        parts.push(PartView {
-            state: agent::state(&part, shared.silent_after, now),
-            work: agent::work(&part, store).await?,
-            part,
-        });
-    }
-    let (waits, planned) = wait::held(store).await?;
-    let (locks, owned) = (lock::list(store, false).await?, lock::owned(store).await?);
+    let parts = async {
+        let mut parts = Vec::new();
+        for part in agent::list(store, false).await? {
+            parts.push(PartView {
+                state: agent::state(&part, shared.silent_after, now),
+                work: agent::work(&part, store).await?,
+                part,
+            });
+        }
+        Ok(parts)
+    };
+    // One by one they would add up to what everybody waits for.
+    let (parts, (waits, planned), locks, owned, alerts, letters) = futures::try_join!(
+        Box::pin(parts),
+        Box::pin(wait::held(store)),
+        lock::list(store, false),
+        Box::pin(lock::owned(store)),
+        alert::list(store, false),
+        dead_letter::list(store, LETTERS),
+    )?;
     let ideas = wait::ideas_of(store, &waits, &locks).await?;
     let waits: Vec<WaitView> = waits.into_iter().map(|row| waiting(row, &ideas)).collect();
     page(&RunningPage {
-        alerts: alert::list(store, false).await?,
+        alerts,
         graph: picture::of(&waits, &locks, &owned, &ideas),
         waits,
         planned,
         locks,
         parts,
-        letters: dead_letter::list(store, LETTERS).await?,
+        letters,
         may_stop: frame.refusal(Right::Stop),
         frame,
     })

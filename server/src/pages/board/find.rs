@@ -42,8 +42,10 @@ pub(in crate::pages) async fn show(
     let (mut ideas, mut builds) = (Vec::new(), Vec::new());
     if !words.is_empty() {
         let store = &shared.services.store;
-        ideas = idea::find(store, &words, MOST).await?;
-        builds = build::find(store, &words, MOST).await?;
+        (ideas, builds) = futures::try_join!(
+            Box::pin(idea::find(store, &words, MOST)),
+            build::find(store, &words, MOST),
+        )?;
     }
     page(&Findings {
         frame,
