@@ -10,13 +10,14 @@ use anyhow::{Context, ensure};
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::{Lease, LeaseState};
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{EventFilter, Query};
 use ropewalk_tests::namespaces;
 use serde_json::Value;
 
 use crate::disks::SmallDisk;
-use crate::picture::{git, store};
-use crate::project::{PATIENCE, Project};
+use crate::picture::{git, landed, store};
+use crate::project::{PATIENCE, Project, TASKS};
 use crate::running::{start, stop, until_events};
 use crate::trial::{approved, may_mount};
 
@@ -137,6 +138,68 @@ async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere
     until_events(project.path(), &mut up, "build.completed", 1).await?;
     stop(&mut up).await?;
     project.finish_and_check().await?;
+    there.verb(&["resume"], "")?;
+    there.finish_and_check().await
+}
+
+/// Exports again and again until the build has ended; returns the archives.
+fn exported_meanwhile(project: &Project) -> anyhow::Result<Vec<String>> {
+    let began = std::time::Instant::now();
+    let mut archives = Vec::new();
+    loop {
+        ensure!(began.elapsed() < PATIENCE, "the build does not end");
+        let archive = project.path().join(format!("{}.ropewalk", archives.len()));
+        let archive = archive.to_str().context("a path")?.to_owned();
+        project.verb(&["export", &archive], "")?;
+        archives.push(archive);
+        let builds = project.verb(&["build", "list"], "")?;
+        if builds[0]["completed_at"].is_string() {
+            return Ok(archives);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_exported_while_loops_commit_is_whole_and_ends_elsewhere() -> anyhow::Result<()> {
+    let project = approved()?;
+    let mut up = start(&project.runner, &["up"])?;
+    let archives = exported_meanwhile(&project)?;
+    stop(&mut up).await?;
+    project.finish_and_check().await?;
+    let mut halfway = Vec::new();
+    for archive in archives {
+        let there = elsewhere(&project)?;
+        there.verb(&["import", &archive], "")?;
+        let imported = store(there.path()).await?;
+        // Each task that is complete has its commit, and there is no other.
+        let complete = Query::new().equal("state", TaskState::Complete.as_str());
+        let complete = imported.list::<Task>(complete).await?;
+        let mut complete: Vec<String> = complete.iter().map(|task| task.id.to_string()).collect();
+        imported.close().await?;
+        let begun = git(&there.repository(), &["branch", "--list", "build/habits"])?;
+        let commits = match begun.trim() {
+            "" => Vec::new(),
+            _ => landed(&there.repository(), "build/habits")?,
+        };
+        let mut commits: Vec<String> = commits.into_iter().map(|commit| commit.task).collect();
+        complete.sort();
+        commits.sort();
+        // The branch is moved on after the rows that say so, and at once where it arrives.
+        let ahead = complete.iter().filter(|task| !commits.contains(task));
+        let ahead = ahead.count();
+        assert!(ahead <= 1, "{archive}: {complete:?} and {commits:?}");
+        assert_eq!(
+            complete.len() - ahead,
+            commits.len(),
+            "{archive}: {commits:?}"
+        );
+        if (1..TASKS).contains(&complete.len()) {
+            halfway.push((ahead, there));
+        }
+    }
+    // Of those the one whose branch is behind its rows.
+    halfway.sort_by_key(|(ahead, _)| *ahead);
+    let (_, there) = halfway.pop().context("no archive was made halfway")?;
     there.verb(&["resume"], "")?;
     there.finish_and_check().await
 }
