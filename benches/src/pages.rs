@@ -1,6 +1,7 @@
 //! Pages over a store of 1,000,000 events, 1,000 ideas, 10,000 tasks and 100,000 calls of models: how long each takes, and how long a browser draws
 //! the graph of 500 tasks.
 
+mod connections;
 mod fill;
 pub(crate) mod listeners;
 mod served;

@@ -1,4 +1,4 @@
-//! A thousand who listen, some of whom never read, beside somebody who asks 200 times a second.
+//! A thousand who listen, some of whom ask for everything and do not read it, beside somebody who asks 200 times a second.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +10,23 @@ use ropewalk_schemas::ComponentName;
 use ropewalk_store::ChangeSet;
 use tokio::task::JoinSet;
 
+use super::connections;
 use super::served::ServerFixture;
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::process;
+use crate::raw::store::RawStore;
 use crate::sample::{Times, count};
 use crate::words::Words;
 
 /// How many listen and read.
 const READERS: usize = 900;
-/// How many listen and never read.
+/// How many ask for all that ever happened, and read none of it while the others are measured.
 const STALLED: usize = 100;
+/// How much happened before: more than the buffers of a connection hold.
+const HAPPENED_BEFORE: usize = 25_000;
+/// How many of those who stalled read everything in the end.
+const RECOVERED: usize = 5;
 /// How long it goes on.
 const LASTS: Duration = Duration::from_mins(1);
 /// The time between two requests of the one who asks.
@@ -39,22 +45,31 @@ type CommitTimes = Arc<Mutex<HashMap<i64, Instant>>>;
 pub(crate) async fn run() -> Result<Vec<Figure>> {
     let directory = house::directory()?;
     house::tables(directory.path()).await?;
+    let mut filler = RawStore::open(directory.path()).await?;
+    filler.fill(HAPPENED_BEFORE).await?;
+    filler.close().await?;
     let (served, _) = ServerFixture::open(directory.path()).await?;
     let committed = CommitTimes::default();
     let mut readers = JoinSet::new();
     let mut stalled = Vec::new();
     for number in 0..READERS + STALLED {
         tokio::time::sleep(COMES_EVERY).await;
-        let stream = served.listen().await?;
         if number < STALLED {
-            stalled.push(stream);
+            stalled.push(served.listen(Some(0)).await?);
         } else {
+            let stream = served.listen(None).await?;
             readers.spawn(read(stream, Arc::clone(&committed)));
         }
     }
     let (asked, happened) = tokio::join!(ask(&served), happen(&served, &committed));
     let (asked, happened) = (asked?, happened?);
     let memory = process::own_peak_bytes()?;
+    let waiting = connections::unread(served.port())?;
+    ensure!(waiting >= STALLED, "only {waiting} have stalled");
+    let last = served.store().last_sequence().await?;
+    for stream in stalled.drain(..RECOVERED) {
+        read_up_to(stream, last).await?;
+    }
     tokio::time::sleep(PATIENCE).await;
     served.close().await?;
     let mut reached = Times::default();
@@ -132,6 +147,29 @@ async fn happen(served: &ServerFixture, committed: &CommitTimes) -> Result<usize
     Ok(happened)
 }
 
+/// Reads the stream of one who stalled up to the position `last`: nothing is missing, and nothing comes twice.
+async fn read_up_to(stream: reqwest::Response, last: i64) -> Result<()> {
+    let mut chunks = stream.bytes_stream();
+    let (mut text, mut seen) = (String::new(), 0);
+    while seen < last {
+        let chunk = chunks.next().await.context("the stream has ended")??;
+        text.push_str(&String::from_utf8_lossy(&chunk));
+        for position in positions(&mut text) {
+            ensure!(position == seen + 1, "{position} came after {seen}");
+            seen = position;
+        }
+    }
+    Ok(())
+}
+
+/// Takes from `text` what came whole; returns the positions of the events that are stored.
+fn positions(text: &mut String) -> Vec<i64> {
+    let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
+    let told: String = text.drain(..whole).collect();
+    let lines = told.lines().filter_map(|line| line.strip_prefix("id:"));
+    lines.filter_map(|id| id.trim().parse().ok()).collect()
+}
+
 /// Reads a stream to its end; returns how long each event took.
 async fn read(stream: reqwest::Response, committed: CommitTimes) -> Result<Times> {
     let mut times = Times::default();
@@ -142,12 +180,7 @@ async fn read(stream: reqwest::Response, committed: CommitTimes) -> Result<Times
         let Ok(chunk) = chunk else { break };
         let now = Instant::now();
         text.push_str(&String::from_utf8_lossy(&chunk));
-        while let Some(end) = text.find("\n\n") {
-            let told: String = text.drain(..end + 2).collect();
-            let position = told.lines().find_map(|line| line.strip_prefix("id:"));
-            let Some(position) = position.and_then(|text| text.trim().parse().ok()) else {
-                continue;
-            };
+        for position in positions(&mut text) {
             let known = committed.lock().unwrap_or_else(PoisonError::into_inner);
             // One that came before its commit was noted took no time.
             let at = known.get(&position).copied().unwrap_or(now);

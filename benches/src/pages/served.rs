@@ -36,6 +36,7 @@ pub(super) struct ServerFixture {
     house: House,
     client: reqwest::Client,
     base: String,
+    port: u16,
     /// A link to log in by.
     pub(super) link: String,
 }
@@ -53,6 +54,7 @@ impl ServerFixture {
         let open = Self {
             client: http::client(ClientOptions::default())?,
             base: format!("http://{}", server.address()),
+            port: server.address().port(),
             link: server.link(&Person::alone(UserSlug::parse("ada")?)),
             house,
         };
@@ -72,11 +74,19 @@ impl ServerFixture {
             .bearer_auth(TOKEN)
     }
 
-    /// Begins to listen to everything that happens.
-    pub(super) async fn listen(&self) -> Result<reqwest::Response> {
-        let asked = self
+    /// Returns the port that is served.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Begins to listen to everything that happens, after a position or from now on.
+    pub(super) async fn listen(&self, after: Option<i64>) -> Result<reqwest::Response> {
+        let mut asked = self
             .request("/api/events")
             .header("Accept", "text/event-stream");
+        if let Some(after) = after {
+            asked = asked.header("Last-Event-ID", after);
+        }
         Ok(asked.send().await?.error_for_status()?)
     }
 
