@@ -77,14 +77,20 @@ pub async fn record(
     })
 }
 
-/// Lets a draft take the place of an item, which says something else of the same.
-pub fn in_place_of(
-    known: &Versioned<KnowledgeItem>,
+/// Records a draft beside what is `known` of exactly the same, and nothing that is merely alike: once more where both say
+/// one thing, else in its place.
+pub fn record_beside(
+    known: Option<&Versioned<KnowledgeItem>>,
     draft: Draft,
     id: KnowledgeId,
     now: DateTime<Utc>,
 ) -> RecordResult {
-    superseding(known, draft.into_item(id, now), now)
+    let new = draft.into_item(id, now);
+    match known {
+        None => added(&new),
+        Some(known) if known.content == new.content => seen_again(known, &new, now),
+        Some(known) => superseding(known, new, now),
+    }
 }
 
 fn added(new: &KnowledgeItem) -> RecordResult {

@@ -61,4 +61,18 @@ async fn what_people_answer_of_what_they_like_holds_until_they_answer_otherwise(
         let content = format!("Tabs or spaces? {answer}");
         assert_eq!(held().await, [(KnowledgeKind::Preference, content, times)]);
     }
+    // What is asked in other words is another question, however much alike it is.
+    for (number, text) in [(5, "Spaces or tabs?"), (6, "Tabs or spaces? Or neither?")] {
+        let mut alike = question(number, "preference").unwrap();
+        alike.text = text.to_owned();
+        answered(&workshop, &alike, "Tabs").await;
+    }
+    let mut said: Vec<String> = held().await.into_iter().map(|item| item.1).collect();
+    said.sort();
+    let expected = [
+        "Spaces or tabs? Tabs",
+        "Tabs or spaces? Or neither? Tabs",
+        "Tabs or spaces? Spaces",
+    ];
+    assert_eq!(said, expected);
 }
