@@ -72,8 +72,10 @@ pub(super) async fn run(
     };
     let holds = |task: &TaskBlock| trial(task).is_some_and(|trial| trial.ruling == Ruling::Holds);
     let unshown = unshown(&plan.document, &plan.tasks, holds);
+    // What is not tried is made all the same.
+    let made: Vec<&TaskBlock> = plan.tasks.iter().collect();
     for task in tasks {
-        let hindrance = hindrance::find(&options.gate, task, trial(task), tasks);
+        let hindrance = hindrance::find(&options.gate, task, trial(task), &made);
         judge(task, trial(task), hindrance.as_ref(), &unshown, &mut dry);
     }
     dry

@@ -38,7 +38,8 @@ pub fn without_repeated(readme: &str, shown: &[&str]) -> String {
 }
 
 /// Returns a document without the sections whose every line stands in the `brief`, which is shown too, and without those
-/// points of a list that do; nothing where nothing else is left.
+/// points of a list that do; nothing where nothing else is left. What is left out of an idea says another thing in the same
+/// words, and stays.
 pub fn beside_the_brief(text: &str, brief: &str) -> Option<String> {
     let stands = |line: &str| {
         let mut lines = brief.lines();
@@ -49,11 +50,11 @@ pub fn beside_the_brief(text: &str, brief: &str) -> Option<String> {
         is_frame || stands(line)
     };
     let sections = sections(text).into_iter();
-    let left = sections.filter(|section| !section.lines().all(is_told));
+    let left = sections.filter(|section| excludes(section) || !section.lines().all(is_told));
     let left = left.map(|section| {
         let words = section.lines().filter(|line| !line.trim().is_empty());
         let mut words = words.filter(|line| !line.starts_with('#'));
-        if !words.all(|line| line.starts_with("- ")) {
+        if excludes(&section) || !words.all(|line| line.starts_with("- ")) {
             return section;
         }
         let lines = section.split_inclusive('\n');
@@ -62,6 +63,16 @@ pub fn beside_the_brief(text: &str, brief: &str) -> Option<String> {
     });
     let left: String = left.collect();
     (!left.is_empty()).then_some(left)
+}
+
+/// Says whether a section is about what is not to be done, by its heading.
+fn excludes(section: &str) -> bool {
+    const MARKS: [&str; 3] = ["out of scope", "non-goal", "not "];
+    let heading = section.lines().find(|line| line.starts_with("## "));
+    heading.is_some_and(|heading| {
+        let heading = heading.to_lowercase();
+        MARKS.iter().any(|mark| heading.contains(mark))
+    })
 }
 
 /// Takes a text apart before each heading of the second level.
@@ -144,6 +155,11 @@ mod tests {
             (
                 "# Habits\n\nKept.\n\n## Problem\n\nForgotten.\n\n## Decisions\n\n- Scope: one habit\n- Files: one\n",
                 Some("# Habits\n\nKept.\n\n## Decisions\n\n- Files: one\n"),
+            ),
+            // The same words mean the opposite there.
+            (
+                "## Out of Scope\n\n- Users: people\n",
+                Some("## Out of Scope\n\n- Users: people\n"),
             ),
             // What stands among other words stays whole.
             (

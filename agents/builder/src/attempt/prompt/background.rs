@@ -124,7 +124,8 @@ impl Background {
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
         let own = &work.claim.task;
         let (conventions, idea, mut sizes) = texts(work).await?;
-        let read_first = sizes.split_off(own.block.files().count());
+        // Nothing was measured where that broke.
+        let read_first = sizes.split_off(own.block.files().count().min(sizes.len()));
         Ok(Self {
             conventions,
             wishes: wanted(work).await?,
