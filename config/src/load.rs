@@ -10,7 +10,7 @@ use crate::given::{add_environment, add_override};
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
 use crate::otel::OtelVariables;
-use crate::settings::{Config, SHORTEST_TOKEN, credentials, without_password};
+use crate::settings::{Config, credentials, tokens_of_hook, without_password};
 use crate::trust::{TrustRequest, refuse_strangers};
 
 /// The name of a project's file.
@@ -140,9 +140,8 @@ impl LoadedConfig {
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
         let passwords = texts.flat_map(credentials).map(str::to_owned);
         let hook = self.config.notices.webhook_url.as_ref();
-        let parts = hook.and_then(url::Url::path_segments).into_iter();
-        // Who knows the address of a hook may write to it, so that its path is as good as a token.
-        let tokens = parts.flatten().filter(|part| part.len() >= SHORTEST_TOKEN);
+        // Who knows the address of a hook may write to it.
+        let tokens = hook.into_iter().flat_map(tokens_of_hook);
         let values = values.chain(tokens.map(str::to_owned));
         values.chain(passwords).chain(self.logins()).collect()
     }

@@ -44,7 +44,7 @@ pub use tools::{
     CacheSettings, InvalidSearchAddress, SearchAddress, ToolSettings, WebSearchSettings,
 };
 
-pub(crate) use logins::{LEFT_OUT, SHORTEST_TOKEN, credentials, is_secret, without_password};
+pub(crate) use logins::{LEFT_OUT, credentials, is_secret, tokens_of_hook, without_password};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

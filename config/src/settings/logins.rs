@@ -3,7 +3,7 @@
 /// What an address that is shown or kept holds in the place of what it logs in with.
 pub(crate) const LEFT_OUT: &str = "***";
 /// A name that is as long stands for a login by itself: it is a token.
-pub(crate) const SHORTEST_TOKEN: usize = 20;
+const SHORTEST_TOKEN: usize = 20;
 
 /// Returns what the addresses in `text` log in with: passwords, tokens in the place of a user, and what a parameter holds
 /// that is called so.
@@ -30,19 +30,52 @@ fn secret_parameters(url: &str) -> impl Iterator<Item = &str> {
     });
     let parameters = query.into_iter().flat_map(|query| query.split('&'));
     let named = parameters.filter_map(|parameter| parameter.split_once('='));
-    // A file with secrets is named in the open.
-    let is_file = |value: &str| {
-        ["/", "%2F", "%2f"]
-            .iter()
-            .any(|root| value.starts_with(root))
-    };
     named
-        .filter(move |(name, value)| is_secret(name) && !value.is_empty() && !is_file(value))
+        .filter(|(name, value)| is_secret_parameter(name) && !value.is_empty())
         .map(|(_, value)| value)
 }
 
-/// Returns `url` with what it logs in with, if anything, replaced by [`LEFT_OUT`].
-pub(crate) fn without_password(url: &str) -> String {
+/// Says that a parameter of this name holds a secret: by its words, since `keyword` and `max_tokens` hold none, and
+/// `sslkey` names a file.
+fn is_secret_parameter(name: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "key",
+        "apikey",
+        "accesskey",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "passphrase",
+        "pass",
+        "pwd",
+        "credential",
+    ];
+    let words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words
+        .map(str::to_ascii_lowercase)
+        .any(|word| WORDS.contains(&word.as_str()))
+}
+
+/// Returns those parts of the path of a hook that are as good as a token, by their length.
+pub(crate) fn tokens_of_hook(url: &url::Url) -> impl Iterator<Item = &str> {
+    let parts = url.path_segments().into_iter().flatten();
+    parts.filter(|part| part.len() >= SHORTEST_TOKEN)
+}
+
+/// Returns `text`, one address or several, with what they log in with, if anything, replaced by [`LEFT_OUT`].
+pub(crate) fn without_password(text: &str) -> String {
+    // The first may have a comma in its password.
+    let first = without_login(text);
+    let separators = [',', ' ', '\n'];
+    let parts = first.split_inclusive(separators).map(|part| {
+        let address = part.trim_end_matches(separators);
+        without_login(address) + part.strip_prefix(address).unwrap_or_default()
+    });
+    parts.collect()
+}
+
+fn without_login(url: &str) -> String {
     let parts = url.split_once("://").and_then(|(scheme, rest)| {
         let end = rest.find('/').unwrap_or(rest.len());
         let (user_part, host) = rest.get(..end)?.rsplit_once('@')?;
@@ -61,7 +94,7 @@ pub(crate) fn without_password(url: &str) -> String {
     })
 }
 
-/// Says that whoever set a variable or a parameter of this name meant it to stay unread.
+/// Says that whoever set a variable of this name meant it to stay unread.
 pub(crate) fn is_secret(name: &str) -> bool {
     const WORDS: [&str; 6] = [
         "KEY",
@@ -105,6 +138,16 @@ mod tests {
                 vec!["a-token-of-twenty-letters"],
             ),
             ("https://ada@h/?key=", "https://ada@h/?key=", vec![]),
+            (
+                "ws://ada:first@h1:1,ws://ada:second@h2:1",
+                "ws://ada:***@h1:1,ws://ada:***@h2:1",
+                vec!["first", "second"],
+            ),
+            (
+                "https://h/?keyword=walks&max_tokens=9&bypass=on&tokenizer=t",
+                "https://h/?keyword=walks&max_tokens=9&bypass=on&tokenizer=t",
+                vec![],
+            ),
             (
                 "postgres://h/d?sslkey=/etc/key.pem&sslkey=%2Fetc%2Fkey",
                 "postgres://h/d?sslkey=/etc/key.pem&sslkey=%2Fetc%2Fkey",
