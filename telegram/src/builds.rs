@@ -1,5 +1,7 @@
 //! Does what a command asks for about a build, by the verbs of `desk`.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::builds::{self, Wish, tasks};
@@ -20,6 +22,8 @@ use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
 /// How long a landing may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
+/// How long a look at what a landing comes to may take: whoever says something else meanwhile waits for it.
+const PREVIEW: Duration = Duration::from_secs(5);
 /// What can be decided about a landing, in the order of its buttons.
 const LANDINGS: [(&str, Landing); 2] = [
     ("Land it", Landing::Land),
@@ -201,9 +205,14 @@ pub(crate) async fn land(
         return Ok(Words::of(&refused).to_string().into());
     }
     let prospect = landing::prospect(&surface.services.store, &build).await?;
-    let comes_to = match (surface.landings)(build.clone()).await {
-        Ok(view) => view.in_words(),
-        Err(why) => format!("What it comes to cannot be said now: {why}."),
+    let comes_to = tokio::select! {
+        told = (surface.landings)(build.clone()) => match told {
+            Ok(view) => view.in_words(),
+            Err(why) => format!("What it comes to cannot be said now: {why}."),
+        },
+        () = surface.services.clock.sleep(PREVIEW) => {
+            "What it comes to could not be found out in a few seconds.".to_owned()
+        }
     };
     let context = surface.context();
     let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();

@@ -235,8 +235,13 @@ impl<'a> Conversation<'a> {
             let position = said.get(&asked.id).copied().unwrap_or(1);
             match self.reply(asked.id, position - 1).await {
                 Err(CliError::Cancelled) => return Err(CliError::Cancelled),
-                // It cannot be answered any more, but the next message can.
-                Err(error) => self.output.note(&error.to_string())?,
+                Err(error) => {
+                    self.output.note(&error.to_string())?;
+                    // It cannot be answered any more, but the next message can; anything else holds for that one too.
+                    if error.report().code != UNHANDLED {
+                        return Ok(());
+                    }
+                }
                 Ok(()) => {}
             }
         }
@@ -277,6 +282,10 @@ impl<'a> Conversation<'a> {
                 Some(message) if self.is_late(&message, asked) => {
                     self.late(&message).await?;
                     continue;
+                }
+                // It was passed over, and why is told where it failed.
+                Some(message) if message.answers.is_some_and(|answers| answers > asked) => {
+                    return self.look(&mut vigil).await;
                 }
                 Some(message) => break message,
                 None => {}
