@@ -105,6 +105,9 @@ pub struct LandingOffer {
     /// The head of its branch that was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
+    /// The commit of the branch that it would come into; none where nothing was said of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<CommitId>,
     /// Until when it can be decided.
     pub until: DateTime<Utc>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow};
@@ -205,14 +205,9 @@ pub(crate) async fn land(
         return Ok(Words::of(&refused).to_string().into());
     }
     let prospect = landing::prospect(&surface.services.store, &build).await?;
-    let comes_to = tokio::select! {
-        told = (surface.landings)(build.clone()) => match told {
-            Ok(view) => view.in_words(),
-            Err(why) => format!("What it comes to cannot be said now: {why}."),
-        },
-        () = surface.services.clock.sleep(PREVIEW) => {
-            "What it comes to could not be found out in a few seconds.".to_owned()
-        }
+    let (comes_to, onto) = match preview(surface, &build).await {
+        Ok(view) => (view.in_words(), view.onto),
+        Err(why) => (format!("What it comes to cannot be said now: {why}."), None),
     };
     let context = surface.context();
     let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
@@ -220,6 +215,7 @@ pub(crate) async fn land(
         nonce: nonce.clone(),
         build: build.id,
         head: build.head.clone(),
+        onto,
         until: context.now() + OFFERED,
     };
     phones::change(&context, &whom.person.name, |phone| {
@@ -234,6 +230,28 @@ pub(crate) async fn land(
         ),
         buttons: keyboard::labelled(&nonce, &labels),
     })
+}
+
+/// Looks at what landing a build comes to, or says why nobody can.
+async fn preview(surface: &Surface, build: &Build) -> Result<LandingView, String> {
+    tokio::select! {
+        view = (surface.landings)(build.clone()) => view,
+        () = surface.services.clock.sleep(PREVIEW) => {
+            Err("it could not be found out in a few seconds".to_owned())
+        }
+    }
+}
+
+/// Says whether the branches are no longer those that an offer showed.
+async fn has_moved(surface: &Surface, offer: &LandingOffer, build: &Build) -> bool {
+    if build.head != offer.head {
+        return true;
+    }
+    let Some(onto) = &offer.onto else {
+        return false;
+    };
+    let view = preview(surface, build).await;
+    !view.is_ok_and(|view| view.check_shown(None, Some(onto.as_str())).is_ok())
 }
 
 /// Takes a press of a button that decides a landing; nothing where it is the button of something else.
@@ -255,7 +273,8 @@ pub(crate) async fn pressed(
         return Ok(Some("This button means nothing.".to_owned().into()));
     };
     let context = surface.context();
-    let (told, stands) = if context.now() > offer.until || build.head != offer.head {
+    let is_over = context.now() > offer.until || has_moved(surface, &offer, &build).await;
+    let (told, stands) = if is_over {
         let old = "What was shown is no longer so; /land shows what it comes to now.";
         (old.to_owned(), old.to_owned())
     } else {

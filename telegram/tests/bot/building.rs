@@ -193,6 +193,29 @@ async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Resu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_to_a_landing_holds_for_the_branch_that_it_was_shown_to_go_into() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    built(&house, "walks", "succeeded").await?;
+    let shown = told(&phones, ADA, "/land walks").await?;
+    house.move_main(CommitId::parse(&"c".repeat(40))?);
+    let yes = shown.buttons[0].1.clone();
+    phones.press(ADA, ADA, shown.id, &yes).await?;
+    phones.shown("What was shown is no longer so").await?;
+    assert_eq!(wishes(&house).await?, []);
+    let shown = told(&phones, ADA, "/land walks").await?;
+    let yes = shown.buttons[0].1.clone();
+    phones.press(ADA, ADA, shown.id, &yes).await?;
+    phones.shown("Recorded").await?;
+    assert_eq!(
+        wishes(&house).await?,
+        [(BranchWish::Merge, "ada".to_owned())]
+    );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_landing()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);

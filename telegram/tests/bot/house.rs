@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -20,7 +20,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
-use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, RepoPath, UserSlug};
+use ropewalk_schemas::{ChoiceId, CommitId, ComponentName, QuestionId, RepoPath, UserSlug};
 use ropewalk_store::{ChangeSet, Location, Query, Store};
 use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort};
 use ropewalk_tests::servers::TelegramServer;
@@ -72,6 +72,8 @@ const fn at_once(escalate: Duration) -> Rules {
 pub(crate) struct House {
     pub(crate) services: Services,
     supervisor: Supervisor,
+    /// Where the branch stands that everything lands in; where a build does as long as nobody moves it on.
+    main: Arc<Mutex<Option<CommitId>>>,
 }
 
 impl House {
@@ -174,13 +176,18 @@ impl House {
             turn: Arc::new(|| Some(Box::new(()))),
         })?;
         let questions = QuestionService::new(Deadlines::default())?;
+        let main = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&main);
         let parts = Parts {
             client,
             people,
             rules: telling,
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
-            landings: Arc::new(|build| Box::pin(async move { landing(&build) })),
+            landings: Arc::new(move |build| {
+                let onto = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Box::pin(async move { landing(&build, onto) })
+            }),
             state: directory.to_owned(),
         };
         let agents: Vec<Arc<dyn Agent>> = vec![
@@ -194,7 +201,13 @@ impl House {
         Ok(Self {
             services,
             supervisor,
+            main,
         })
+    }
+
+    /// Moves the branch on that everything lands in.
+    pub(crate) fn move_main(&self, to: CommitId) {
+        *self.main.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
     }
 
     pub(crate) fn context(&self) -> anyhow::Result<Context> {
@@ -266,13 +279,13 @@ impl House {
 }
 
 /// What landing a build would come to, without any repository: the documents of its idea come along.
-fn landing(build: &Build) -> Result<LandingView, String> {
+fn landing(build: &Build, onto: Option<CommitId>) -> Result<LandingView, String> {
     let folder = RepoPath::parse(&format!("ideas/{}", build.idea));
     Ok(LandingView {
         build: build.id,
         into: build.target.clone(),
         from: build.head.clone(),
-        onto: build.head.clone(),
+        onto: onto.or_else(|| build.head.clone()),
         comes_to: Some("would move on to it".to_owned()),
         gate: true,
         documents: Some(folder.map_err(|error| error.to_string())?),
