@@ -105,12 +105,7 @@ pub struct IdeaFilter {
 
 /// Lists ideas, the oldest first.
 pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, ReadError> {
-    let oldest = filter.begun.within("created_at", Query::new());
-    let mut ideas: Vec<Idea> = records(store.list(oldest.order_by("created_at")).await?);
-    if let Some(words) = &filter.words {
-        ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
-    }
-    let mut rows = looked_up(store, ideas).await?;
+    let mut rows = looked_up(store, named(store, filter).await?).await?;
     // How far it has come is told by its builds too, so that no column holds it.
     rows.retain(|row| filter.state.is_none_or(|state| row.state == state));
     Ok(rows)
@@ -118,11 +113,22 @@ pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, Re
 
 /// Finds ideas whose name or title bears `words`: at most `most`, the newest first.
 pub async fn find(store: &Store, words: &str, most: usize) -> Result<Vec<IdeaRow>, ReadError> {
-    let newest = Query::new().order_by("created_at").descending();
-    let mut ideas: Vec<Idea> = records(store.list(newest).await?);
-    ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
-    ideas.truncate(most);
-    looked_up(store, ideas).await
+    let filter = IdeaFilter {
+        words: Some(words.to_owned()),
+        ..IdeaFilter::default()
+    };
+    let found = named(store, &filter).await?.into_iter().rev();
+    looked_up(store, found.take(most).collect()).await
+}
+
+/// Lists the ideas that began when `filter` says and bear its words, whatever their state, the oldest first.
+async fn named(store: &Store, filter: &IdeaFilter) -> Result<Vec<Idea>, ReadError> {
+    let oldest = filter.begun.within("created_at", Query::new());
+    let mut ideas: Vec<Idea> = records(store.list(oldest.order_by("created_at")).await?);
+    if let Some(words) = &filter.words {
+        ideas.retain(|idea| bears(words, &[idea.slug.as_str(), &idea.title]));
+    }
+    Ok(ideas)
 }
 
 /// Adds to each of `ideas` where it and its conversation stand.

@@ -18,7 +18,7 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{SpecState, Specification};
 use serde::Deserialize;
 
-use super::form::{address, filled, span};
+use super::form::{FilterFields, filled, span};
 use super::frame::{Frame, page};
 use super::pager::{PageQuery, Pager};
 use super::shown;
@@ -104,19 +104,18 @@ impl Which {
         })
     }
 
-    /// Lists what is asked for, by the names of the fields.
-    fn fields(&self) -> [(&str, &str); 4] {
-        [
+    fn fields(&self) -> FilterFields<'_> {
+        FilterFields::of([
             ("state", &self.state),
             ("words", &self.words),
             ("since", &self.since),
             ("until", &self.until),
-        ]
+        ])
     }
 
     /// Returns whether only some ideas are asked for.
     fn is_narrow(&self) -> bool {
-        self.fields().iter().any(|(_, text)| filled(text).is_some())
+        !self.fields().is_empty()
     }
 }
 
@@ -129,7 +128,7 @@ pub(super) async fn show(
     let (store, providers) = (&shared.services.store, &shared.builds_with);
     let wanted = PageQuery::at(which.page);
     let board = if which.is_narrow() {
-        board::some(store, &which.filter()?, wanted.number(), providers).await?
+        board::filtered(store, &which.filter()?, wanted.number(), providers).await?
     } else {
         board::show(store, wanted.number(), providers).await?
     };
@@ -175,7 +174,7 @@ pub(super) async fn show(
         columns: columns.into(),
         abandoned,
         ideas: board.ideas,
-        pager: wanted.pager(&address("/", &which.fields()), board.pages),
+        pager: wanted.pager(&which.fields().address("/"), board.pages),
         which,
     })
 }

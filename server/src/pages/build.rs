@@ -23,7 +23,7 @@ use ropewalk_schemas::wish::BranchWish;
 use ropewalk_schemas::{Priority, UnknownState, illegal};
 use serde::Deserialize;
 
-use super::form::{Fields, address, filled, span};
+use super::form::{Fields, FilterFields, filled, span};
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node, TASKS};
 use super::pager::{PageQuery, Pager};
@@ -68,18 +68,17 @@ impl Which {
         })
     }
 
-    /// Lists what is asked for, by the names of the fields.
-    fn fields(&self) -> [(&str, &str); 3] {
-        [
+    fn fields(&self) -> FilterFields<'_> {
+        FilterFields::of([
             ("state", &self.state),
             ("since", &self.since),
             ("until", &self.until),
-        ]
+        ])
     }
 
     /// Returns whether only some builds are asked for.
     fn is_narrow(&self) -> bool {
-        self.fields().iter().any(|(_, text)| filled(text).is_some())
+        !self.fields().is_empty()
     }
 }
 
@@ -215,7 +214,7 @@ pub(super) async fn list(
     let filter = which.filter()?;
     let (store, providers) = (&shared.services.store, &shared.builds_with);
     let found = build::page(store, &filter, wanted.number(), providers).await?;
-    let path = address("/builds", &which.fields());
+    let path = which.fields().address("/builds");
     page(&List {
         frame,
         pager: wanted.pager(&path, found.pages),

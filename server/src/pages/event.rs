@@ -12,7 +12,7 @@ use ropewalk_schemas::{Slug, Subject, clip};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
-use super::form::{filled, moment};
+use super::form::{FilterFields, filled, moment};
 use super::frame::{Frame, page};
 use super::shown;
 use crate::problem::Problem;
@@ -63,33 +63,20 @@ impl Which {
         })
     }
 
-    /// Lists the fields of the form that are filled in, with their names.
-    fn fields(&self) -> Vec<(&'static str, &str)> {
-        let all = [
+    fn fields(&self) -> FilterFields<'_> {
+        FilterFields::of([
             ("type", &self.event_type),
             ("subject", &self.subject),
             ("source", &self.source),
             ("correlation", &self.correlation),
             ("since", &self.since),
             ("until", &self.until),
-        ];
-        let read = all.map(|(name, text)| (name, text.trim()));
-        read.into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .collect()
-    }
-
-    /// Returns the query of an address that wants the same.
-    fn query(&self) -> String {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.fields());
-        query.finish()
+        ])
     }
 
     /// Returns whether more than type and entity is asked for.
     fn is_narrow(&self) -> bool {
-        let plain = ["type", "subject"];
-        self.fields().iter().any(|(name, _)| !plain.contains(name))
+        self.fields().has_beside(&["type", "subject"])
     }
 }
 

@@ -9,7 +9,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use ropewalk_desk::views::Span;
 use ropewalk_schemas::InvalidId;
@@ -105,13 +104,40 @@ pub(super) fn span(since: &str, until: &str) -> Result<Span, Problem> {
     })
 }
 
-/// Returns the address of `path` with those of `fields` that are filled in.
-pub(super) fn address(path: &str, fields: &[(&str, &str)]) -> String {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(fields.iter().filter(|(_, text)| filled(text).is_some()));
-    match query.finish() {
-        query if query.is_empty() => path.to_owned(),
-        query => format!("{path}?{query}"),
+/// The fields of a form that filters in which something is written, by their names.
+pub(super) struct FilterFields<'a>(Vec<(&'static str, &'a str)>);
+
+impl<'a> FilterFields<'a> {
+    /// Keeps those of `all` that are filled in.
+    pub(super) fn of(all: impl IntoIterator<Item = (&'static str, &'a String)>) -> Self {
+        let read = all.into_iter();
+        let read = read.filter_map(|(name, text)| Some((name, filled(text)?)));
+        Self(read.collect())
+    }
+
+    /// Returns whether nothing is filtered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether one that is not called so is filled in.
+    pub(super) fn has_beside(&self, names: &[&str]) -> bool {
+        self.0.iter().any(|(name, _)| !names.contains(name))
+    }
+
+    /// Returns the query of an address that wants the same.
+    pub(super) fn query(&self) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(&self.0);
+        query.finish()
+    }
+
+    /// Returns the address of `path` that wants the same.
+    pub(super) fn address(&self, path: &str) -> String {
+        if self.is_empty() {
+            return path.to_owned();
+        }
+        format!("{path}?{}", self.query())
     }
 }
 

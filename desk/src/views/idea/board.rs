@@ -12,6 +12,7 @@ use ropewalk_schemas::{Slug, Subject};
 use ropewalk_store::{Query, ReadError, Record, Store};
 
 use super::{IdeaFilter, IdeaRow};
+use crate::ideas::standing;
 use crate::views::build::{self, BuildRow};
 use crate::views::dead_letter;
 use crate::views::{PAGE, pages, records};
@@ -81,19 +82,22 @@ pub async fn show(
 }
 
 /// Loads a page of those ideas alone that `filter` wants, the newest first; pages are numbered from 0.
-pub async fn some(
+pub async fn filtered(
     store: &Store,
     filter: &IdeaFilter,
     number: u32,
     providers: &[String],
 ) -> Result<BoardView, ReadError> {
-    let found = super::list(store, filter).await?;
+    let mut found = super::named(store, filter).await?;
+    if let Some(state) = filter.state {
+        // How far it has come is told by its builds too.
+        let built = build::of_ideas(store, &found).await?;
+        let of = |idea: &Idea| built.get(&idea.slug).map_or(&[][..], Vec::as_slice);
+        found.retain(|idea| standing(idea.clone(), of(idea)).state == state);
+    }
     let (page, all) = (PAGE as usize, found.len() as u64);
-    let newest = found.into_iter().rev().map(|row| row.slug);
-    let shown: Vec<Slug> = newest.skip(number as usize * page).take(page).collect();
-    let shown = Query::new().one_of("key", &shown);
-    let mut ideas: Vec<Idea> = records(store.list(shown).await?);
-    ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
+    let newest = found.into_iter().rev();
+    let ideas = newest.skip(number as usize * page).take(page).collect();
     Ok(BoardView {
         cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,
