@@ -532,13 +532,10 @@ fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
         return Ending::Interrupted(told(error));
     };
     let mut fault = Fault::new(class, told(error));
-    // Who asks to come again at once, and refuses that as often as it was tried, has not said when: else tasks would ask one
-    // after another without end.
     if let EngineError::Model(ModelError::RateLimited {
         retry_after: Some(after),
         ..
     }) = error
-        && !after.is_zero()
     {
         fault.quota_back = chrono::TimeDelta::from_std(*after)
             .ok()

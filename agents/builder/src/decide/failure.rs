@@ -157,6 +157,16 @@ pub struct FailureContext<'a> {
     pub jitter: f64,
 }
 
+/// Returns until when a used-up quota rests. Who asks to come again at once, and has refused that as often as a call is
+/// tried, has not said when.
+fn quota_rests_until(happened: &FailureContext<'_>) -> DateTime<Utc> {
+    let now = happened.now;
+    match happened.quota_back {
+        Some(back) if back > now => back.max(now + SHORTEST_REST),
+        _ => now + QUOTA_REST,
+    }
+}
+
 /// Decides what follows; `task` holds the round before this failure.
 pub fn answer(task: &Task, happened: &FailureContext<'_>, limits: &Limits) -> Answer {
     let class = happened.failure.class;
@@ -194,11 +204,7 @@ pub fn answer(task: &Task, happened: &FailureContext<'_>, limits: &Limits) -> An
         }
         Remedy::Rebase if task.rebases < limits.rebases => Answer::RebaseAndRetry,
         Remedy::Quota => Answer::WaitQuota {
-            until: happened
-                .quota_back
-                .map_or(happened.now + QUOTA_REST, |back| {
-                    back.max(happened.now + SHORTEST_REST)
-                }),
+            until: quota_rests_until(happened),
         },
         Remedy::Hold => Answer::Hold,
         Remedy::Consent => Answer::AskPerson,

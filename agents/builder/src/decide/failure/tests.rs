@@ -150,6 +150,7 @@ fn a_quota_rests_until_its_provider_says_but_no_shorter_than_asking_again_makes_
     let task = task("T-1", TaskState::Working, &[]);
     for (back, rest) in [
         (None, 15 * 60),
+        (Some(0), 15 * 60),
         (Some(1), 30),
         (Some(30), 30),
         (Some(600), 600),
