@@ -47,6 +47,9 @@ pub(super) async fn run(
             validations.push(&task.validation);
         }
     }
+    if validations.is_empty() {
+        return DryRun::default();
+    }
     let trials = trial::of_validations(&options.gate, base, &validations, PATIENCE);
     // A plan is no worse for a machine that cannot try it, and whoever approves it is told.
     let trials = match trials.await {

@@ -174,8 +174,11 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
-    let files = claim.task.block.files().chain(&claim.task.block.read_first);
-    let files: Vec<&str> = files.map(RepoPath::as_str).collect();
+    let mut files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
+    let before = claim.task.block.read_first.iter().map(RepoPath::as_str);
+    // What it changes is told once.
+    let before: Vec<&str> = before.filter(|path| !files.contains(path)).collect();
+    files.extend(before);
     let mut written = Conventions::of(claim.task.block.files());
     let paths = written.wanted();
     let mut places: Vec<(&CommitId, &str)> =
