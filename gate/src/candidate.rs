@@ -1,6 +1,7 @@
 //! Runs the gate: looks at the difference, then runs every command on a clean checkout of the commit.
 
 mod case;
+mod proving;
 mod weakened;
 
 use std::time::Duration;
@@ -139,7 +140,7 @@ async fn weigh(
         };
         looked.protected.extend(asked);
     }
-    Ok(!findings.is_clean() || prove(job, ran, findings).await?)
+    Ok(!findings.is_clean() || proving::prove(job, (changed, installs), ran, findings).await?)
 }
 
 /// What the commands of a gate are run for.
@@ -343,9 +344,19 @@ async fn run_as_allowed(
 ) -> Result<Option<ParentRun>, GateError> {
     let commits = (job.candidate.commit, job.candidate.parent);
     let wanted = control::with_what_was_allowed(&job.runner.clone, commits, allowed).await?;
-    let place = (&wanted, job.history);
-    let mut wanted = Parent::new(job.runner, place, installs.to_vec(), &[]).await?;
-    wanted.run(check, job.cancel).await
+    run_at(job, check, installs, &wanted).await
+}
+
+/// Runs a check on another commit than the candidate and its parent; nothing when it was ended from outside.
+async fn run_at(
+    job: &Job<'_>,
+    check: &Check<'_>,
+    installs: &[Install],
+    commit: &CommitId,
+) -> Result<Option<ParentRun>, GateError> {
+    let place = (commit, job.history);
+    let mut there = Parent::new(job.runner, place, installs.to_vec(), &[]).await?;
+    there.run(check, job.cancel).await
 }
 
 /// Runs the commands that count tests on the candidate with the tests as they were, where it changed some; returns what a
@@ -376,56 +387,4 @@ async fn changed_tests_hold(
         findings.add(FailureClass::Tampered, change.why.clone());
     }
     Ok(asked)
-}
-
-/// Runs the task's own check on the tree before, where that says what its pass is worth; false when it was ended from outside.
-async fn prove(
-    job: &mut Job<'_>,
-    ran: &mut GateRuns,
-    findings: &mut Findings,
-) -> Result<bool, GateError> {
-    let candidate = job.candidate;
-    let block = &candidate.task.block;
-    let verifies = block.action == Action::Verify;
-    // What no requirement rests on needs no proof.
-    if required(candidate.task).is_empty() && (verifies || !block.preserves) {
-        return Ok(true);
-    }
-    // Who only comes again on a head that moved has shown it already.
-    ran.proof = job.runner.proof(candidate.attempt);
-    let Some(check) = job.checks.first().copied().filter(|_| ran.proof.is_none()) else {
-        return Ok(true);
-    };
-    if verifies {
-        // What changes nothing has no tree before but the one that its build began with.
-        let Some(base) = candidate.base else {
-            return Ok(true);
-        };
-        job.parent = before_build(job, base).await?;
-    }
-    let Some(before) = job.parent.run(&check, job.cancel).await? else {
-        return Ok(false);
-    };
-    if block.preserves && !verifies && before.ruling != Ruling::Holds {
-        let line = format!(
-            "the task says that it preserves what is, but its check does not pass on the tree before: {}",
-            check.command
-        );
-        findings.fail(FailureClass::Unknown, line, &before.run.output);
-    }
-    let proof = proof::of(&before.ruling, &before.run, block.preserves);
-    if findings.is_clean() {
-        job.runner.keep_proof(candidate.attempt, proof);
-    }
-    ran.proof = Some(proof);
-    Ok(true)
-}
-
-/// Returns the tree that the build of a candidate began with.
-async fn before_build<'a>(job: &Job<'a>, base: &'a CommitId) -> Result<Parent<'a>, GateError> {
-    let (runner, candidate) = (job.runner, job.candidate);
-    let gate = runner.gate_at(Some(base)).await?;
-    let installs = install::for_tasks(runner, &gate, base, [candidate.task]).await?;
-    let passed = &candidate.precedents.passed;
-    Parent::new(runner, (base, job.history), installs, passed).await
 }

@@ -29,7 +29,7 @@ const TRIED_ALONE: usize = 8;
 /// What became of the files of tests.
 #[derive(Default)]
 pub(crate) struct TestFiles {
-    /// Those that were there when the build began and that nobody allowed to change so.
+    /// Those that were there before and that nobody allowed to change so.
     pub(crate) changed: Vec<FileChange>,
     /// Those that came to them.
     pub(crate) added: Vec<String>,
@@ -77,6 +77,17 @@ pub(crate) async fn with_what_was_allowed(
         Some(_) => as_in(commit, &file.path),
         None => removed(&file.path),
     });
+    let changes: Vec<_> = changes.collect();
+    altered(clone, parent, &changes).await
+}
+
+/// Makes `parent` with these files of tests as they are in `commit`.
+pub(crate) async fn with_tests_alone(
+    clone: &LocalClone,
+    (commit, parent): (&CommitId, &CommitId),
+    tests: &[&str],
+) -> Result<CommitId, GateError> {
+    let changes = tests.iter().filter_map(|path| as_in(commit, path));
     let changes: Vec<_> = changes.collect();
     altered(clone, parent, &changes).await
 }

@@ -36,7 +36,6 @@ pub(crate) struct DifferenceReport {
 /// A changed file with its contents.
 struct File {
     path: String,
-    at_base: bool,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
 }
@@ -122,36 +121,30 @@ fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
         if file.before.is_none() {
             tests.added.push(file.path.clone());
-        } else if file.at_base && !has_consent(candidate, &file.change()) {
+        } else if !has_consent(candidate, &file.change()) {
             tests.changed.push(file.change());
         }
     }
     tests
 }
 
-/// Reads the changed files before and after, and looks which of them were there when the build began.
+/// Reads the changed files before and after.
 async fn read(
     runner: &GateRunner,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
 ) -> Result<Vec<File>, GateError> {
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
-    let base = candidate.base.unwrap_or(candidate.parent);
     let of = |commit| paths.iter().map(move |path| (commit, *path));
-    let places: Vec<(&CommitId, &str)> = of(candidate.parent)
-        .chain(of(candidate.commit))
-        .chain(of(base))
-        .collect();
+    let places: Vec<(&CommitId, &str)> = of(candidate.parent).chain(of(candidate.commit)).collect();
     let mut before = runner.clone.read_places(&places).await?;
-    let mut after = before.split_off(paths.len());
-    let at_base = after.split_off(paths.len());
-    let contents = before.into_iter().zip(after).zip(at_base);
+    let after = before.split_off(paths.len());
+    let contents = before.into_iter().zip(after);
     Ok(paths
         .iter()
         .zip(contents)
-        .map(|(path, ((before, after), at_base))| File {
+        .map(|(path, (before, after))| File {
             path: (*path).to_owned(),
-            at_base: at_base.is_some(),
             before,
             after,
         })
@@ -244,7 +237,6 @@ async fn protected_in(
         .zip(&texts)
         .map(|(file, (before, after))| Change {
             path: &file.path,
-            at_base: file.at_base,
             before: before.as_deref(),
             after: after.as_deref(),
         })

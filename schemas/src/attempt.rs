@@ -380,6 +380,8 @@ pub enum Proof {
     CouldNotRun,
     /// It held there too, so that it proves nothing.
     PassedBefore,
+    /// It could not run there, but its new tests pass on that tree by themselves, so that they prove nothing.
+    TestsAlone,
     /// It held there too, as it must where a task preserves what is.
     Preserved,
 }
@@ -387,7 +389,7 @@ pub enum Proof {
 impl Proof {
     /// Says whether a requirement may rest on it.
     pub const fn is_any(self) -> bool {
-        !matches!(self, Self::PassedBefore)
+        !matches!(self, Self::PassedBefore | Self::TestsAlone)
     }
 
     /// Says in a few words what it is worth.
@@ -396,6 +398,9 @@ impl Proof {
             Self::AssertionFailed => "failed before",
             Self::CouldNotRun => "could not run before, which is weak evidence",
             Self::PassedBefore => "passed before too, which proves nothing",
+            Self::TestsAlone => {
+                "passes with its tests alone, without the work, which proves nothing"
+            }
             Self::Preserved => "passed before too, as it should",
         }
     }

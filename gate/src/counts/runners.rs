@@ -12,6 +12,9 @@ const SILENT: &[&str] = &[
     "[[",
     "exit",
     "cd",
+    // What these say, whoever wrote the line says.
+    "echo",
+    "printf",
     "export",
     "set",
     "grep",
@@ -144,7 +147,6 @@ mod tests {
             "sh tests/check.sh",
             "make test",
             "cargo check && cargo nextest run",
-            "echo 'ok 1'",
             "npx vitest run",
             "FOO=1 mvn -q test",
             "cargo +nightly test",
@@ -165,6 +167,7 @@ mod tests {
             "go vet ./...",
             "sh -n a.sh",
             "node --check a.js",
+            "test -f a.py && echo 'Ran 9 tests in 0.1s' && printf 'OK\\n'",
             "",
         ];
         for command in silent {

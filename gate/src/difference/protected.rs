@@ -1,7 +1,7 @@
 //! Finds changes that only a person may accept: of existing tests, and of what decides about the work itself.
 //!
-//! In this order: what was made since the build began is free, unless it stands in for what judges; an existing test may gain and nothing else; a product
-//! that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
+//! In this order: what the task itself makes is free, unless it stands in for what judges; an existing test may gain and nothing else, whoever
+//! made it, an earlier task of the same build, too; a product that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
 //! what the project protects, and what takes a test of Rust from beside its product is not.
 
 mod entries;
@@ -119,9 +119,7 @@ impl ProtectedChange {
 pub struct Change<'a> {
     /// Its path.
     pub path: &'a str,
-    /// Whether it was there when the build began.
-    pub at_base: bool,
-    /// What it held.
+    /// What it held before the task began; none where it was not there.
     pub before: Option<&'a str>,
     /// What it holds now.
     pub after: Option<&'a str>,
@@ -143,7 +141,7 @@ impl Rules<'_> {
     /// Says why a change is not the agent's to make; none where it is.
     pub fn why(&self, change: &Change<'_>) -> Option<String> {
         let path = change.path;
-        if !change.at_base {
+        if change.before.is_none() {
             return weakened(change).or_else(|| self.by_stand_in(change));
         }
         if is_test(path) {
@@ -175,7 +173,7 @@ impl Rules<'_> {
         self.task.block.files().any(|file| file.as_str() == path)
     }
 
-    /// Looks at what was not there when the build began: who approved the task approved what it declares.
+    /// Looks at what was not there before: who approved the task approved what it declares.
     fn by_stand_in(&self, change: &Change<'_>) -> Option<String> {
         if change.after.is_none() || self.declares(change.path) {
             return None;

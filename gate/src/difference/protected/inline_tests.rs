@@ -286,7 +286,6 @@ mod tests {
     fn asked(after: &str, elsewhere: Option<&str>) -> Option<String> {
         let change = |path, before, after| Change {
             path,
-            at_base: true,
             before,
             after,
         };
@@ -406,7 +405,6 @@ mod tests {
         let asked = |after: &str| {
             let change = Change {
                 path: "src/a.rs",
-                at_base: true,
                 before: Some(file),
                 after: Some(after),
             };

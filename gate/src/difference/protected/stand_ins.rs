@@ -67,7 +67,7 @@ const SOURCES: [&str; 4] = ["src", "tests", "examples", "benches"];
 /// What a `conftest.py` may tell pytest of itself and its tests.
 const HARMLESS_HOOKS: [&str; 2] = ["pytest_addoption", "pytest_configure"];
 
-/// Says what a file that is new, or was made since the build began, stands in for; none where it is a file like any other.
+/// Says what a new file stands in for; none where it is a file like any other.
 pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
     let path = change.path;
     if let Some(check) = reach.goes_before(path) {
@@ -95,12 +95,12 @@ pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
 /// Says whether a file steers whatever checks run, by its name or by what it holds.
 fn steers(change: &Change<'_>) -> bool {
     let path = change.path;
-    let [before, after] = [change.before, change.after].map(Option::unwrap_or_default);
+    let content = change.after.unwrap_or_default();
     if name_of(path) == "conftest.py" {
         // Of its lines it is looked what they do.
-        return hooks(after).any(|hook| hooks(before).all(|known| known != hook));
+        return hooks(content).next().is_some();
     }
-    let has_settings = entries::settings(path, before) != entries::settings(path, after);
+    let has_settings = entries::settings(path, "") != entries::settings(path, content);
     let is_elsewhere = ELSEWHERE.iter().any(|place| path.contains(place));
     has_settings || is_steering(path) && !is_elsewhere
 }

@@ -77,7 +77,6 @@ fn why_not(
     };
     rules.why(&Change {
         path,
-        at_base: before.is_some(),
         before,
         after: Some(after),
     })
@@ -309,7 +308,7 @@ fn a_test_of_any_runner_may_gain_and_not_be_left_out() {
 }
 
 #[test]
-fn what_was_made_since_the_build_began_is_free() {
+fn what_the_task_itself_makes_is_free() {
     let own = task(&["Makefile"], "make test");
     let reach = Reach::default();
     let rules = Rules {
@@ -321,7 +320,6 @@ fn what_was_made_since_the_build_began_is_free() {
     let new = |path, after| {
         rules.why(&Change {
             path,
-            at_base: false,
             before: None,
             after: Some(after),
         })
@@ -420,7 +418,6 @@ fn without_a_command_of_the_gate_the_tasks_own_check_is_stood_in_for_as_well() {
     ] {
         let change = Change {
             path,
-            at_base: false,
             before: None,
             after: Some("a\n"),
         };
@@ -465,7 +462,7 @@ fn a_new_conftest_is_looked_at_line_by_line() {
 }
 
 #[test]
-fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
+fn what_an_earlier_task_made_is_kept_from_those_that_declare_it_too() {
     let why = |gate: &str, own: &Task, (path, before, after): (&str, &str, &str)| {
         let check = Check::alone("gate", gate, std::time::Duration::ZERO);
         let reach = reach(&[check], &|asked| {
@@ -479,7 +476,6 @@ fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
         };
         rules.why(&Change {
             path,
-            at_base: false,
             before: Some(before),
             after: Some(after),
         })
@@ -513,7 +509,7 @@ fn what_the_build_made_is_kept_from_tasks_that_do_not_declare_it() {
         let found = why(gate, &task(&["a"], "true"), change);
         assert_eq!(found.is_some(), expected, "{gate}: {change:?}: {found:?}");
         let found = why(gate, &task(&[change.0], "true"), change);
-        assert_eq!(found, None, "{gate}: {change:?}");
+        assert_eq!(found.is_some(), expected, "{gate}: {change:?}: {found:?}");
     }
 }
 
@@ -544,7 +540,6 @@ fn tests_of_rust_beside_their_product_go_only_where_the_task_says_so() {
         };
         let found = rules.why(&Change {
             path: "src/a.rs",
-            at_base: true,
             before: Some(before),
             after: None,
         });

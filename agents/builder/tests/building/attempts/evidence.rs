@@ -7,7 +7,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, task, writes};
-use crate::world::script::{append_and_meet, steps};
+use crate::world::script::{Step, append_and_meet, steps};
 
 /// Plans a change of `a.txt`, for a requirement.
 fn plan(validation: &str, preserves: bool) -> Value {
@@ -94,6 +94,56 @@ async fn a_check_that_only_verifies_is_worth_what_the_tree_before_its_build_show
         assert_eq!(
             doubts.contains("unverified"),
             expected == Fulfilment::Unverified
+        );
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_tests_are_worth_what_they_show_without_the_work() {
+    let case = |import: &str, assertion: &str| {
+        format!(
+            "import os, unittest\n{import}\nclass A(unittest.TestCase):\n    def test_a(self):\n        {assertion}\n"
+        )
+    };
+    let rows = [
+        (case("", "self.assertTrue(True)"), Proof::TestsAlone),
+        (
+            case("", "self.assertTrue(os.path.exists(\"a.py\"))"),
+            Proof::AssertionFailed,
+        ),
+        (
+            case("import a", "self.assertEqual(a.one(), 1)"),
+            Proof::CouldNotRun,
+        ),
+    ];
+    for (test, expected) in rows {
+        let write = format!(
+            "printf 'def one():\\n    return 1\\n' > a.py; printf '%s' '{test}' > test_a.py"
+        );
+        let house = House::new(&steps("T-1", &[Step::Shell(write)]));
+        let open = house.open().await;
+        let spec = open
+            .approve(json!([{
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.py", "more_files": ["test_a.py"],
+                "requirements": [{ "id": "FR-1", "text": "good" }],
+                "validation": { "command": "python3 -m unittest test_a", "expected": "tests >= 1" },
+            }]))
+            .await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(expected), "{test}");
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        let is_unverified = expected == Proof::TestsAlone;
+        assert_eq!(
+            found[0].1 == Fulfilment::Unverified,
+            is_unverified,
+            "{test}"
+        );
+        assert_eq!(
+            build.reason.unwrap_or_default().contains("unverified"),
+            is_unverified
         );
         open.close().await;
     }

@@ -1,6 +1,7 @@
 //! Agents that claim more than they did.
 
 mod controls;
+mod earlier_work;
 
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::BuildState;

@@ -7,7 +7,6 @@ use super::super::test_changes;
 fn asks(path: &str, before: &str, after: &str) -> bool {
     let change = Change {
         path,
-        at_base: true,
         before: Some(before),
         after: Some(after),
     };

@@ -1,0 +1,106 @@
+//! Finds out what the pass of a task's own check is worth: it runs on the tree before, and there with the task's tests alone.
+
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::attempt::{FailureClass, Proof};
+use ropewalk_schemas::task::Action;
+use ropewalk_workspace::{ChangeKind, ChangedFile};
+
+use super::{GateRuns, Job, required, run_at};
+use crate::control;
+use crate::difference::protected::is_test;
+use crate::error::GateError;
+use crate::install;
+use crate::judge::Ruling;
+use crate::packages::Install;
+use crate::parent::Parent;
+use crate::proof;
+use crate::runner::{Check, Findings, ParentRun};
+
+/// Runs the task's own check where that says what its pass is worth; false when it was ended from outside.
+pub(super) async fn prove(
+    job: &mut Job<'_>,
+    (changed, installs): (&[ChangedFile], &[Install]),
+    ran: &mut GateRuns,
+    findings: &mut Findings,
+) -> Result<bool, GateError> {
+    let candidate = job.candidate;
+    let block = &candidate.task.block;
+    let verifies = block.action == Action::Verify;
+    // What no requirement rests on needs no proof.
+    if required(candidate.task).is_empty() && (verifies || !block.preserves) {
+        return Ok(true);
+    }
+    // Who only comes again on a head that moved has shown it already.
+    ran.proof = job.runner.proof(candidate.attempt);
+    let Some(check) = job.checks.first().copied().filter(|_| ran.proof.is_none()) else {
+        return Ok(true);
+    };
+    let before = match candidate.base {
+        // What changes nothing has no tree before but the one that its build began with.
+        Some(base) if verifies => before_build(job, base, &check).await?,
+        None if verifies => return Ok(true),
+        _ => job.parent.run(&check, job.cancel).await?,
+    };
+    let Some(before) = before else {
+        return Ok(false);
+    };
+    if block.preserves && !verifies && before.ruling != Ruling::Holds {
+        let line = format!(
+            "the task says that it preserves what is, but its check does not pass on the tree before: {}",
+            check.command
+        );
+        findings.fail(FailureClass::Unknown, line, &before.run.output);
+    }
+    let mut proof = proof::of(&before.ruling, &before.run, block.preserves);
+    if proof == Proof::CouldNotRun {
+        let Some(shown) = with_tests_alone(job, &check, (changed, installs)).await? else {
+            return Ok(false);
+        };
+        proof = shown;
+    }
+    if findings.is_clean() {
+        job.runner.keep_proof(candidate.attempt, proof);
+    }
+    ran.proof = Some(proof);
+    Ok(true)
+}
+
+/// Runs a check on the tree that the build of a candidate began with.
+async fn before_build(
+    job: &Job<'_>,
+    base: &CommitId,
+    check: &Check<'_>,
+) -> Result<Option<ParentRun>, GateError> {
+    let (runner, candidate) = (job.runner, job.candidate);
+    let gate = runner.gate_at(Some(base)).await?;
+    let installs = install::for_tasks(runner, &gate, base, [candidate.task]).await?;
+    let passed = &candidate.precedents.passed;
+    let mut before = Parent::new(runner, (base, job.history), installs, passed).await?;
+    before.run(check, job.cancel).await
+}
+
+/// Runs a check that could not run on the tree before with the tests of the candidate and nothing else of it: tests that
+/// pass without the work show nothing, and those that fail there show more than that they were missing; none when it was
+/// ended from outside.
+async fn with_tests_alone(
+    job: &Job<'_>,
+    check: &Check<'_>,
+    (changed, installs): (&[ChangedFile], &[Install]),
+) -> Result<Option<Proof>, GateError> {
+    let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(|file| is_test(&file.path));
+    let written = tests.iter().filter(|file| file.kind != ChangeKind::Deleted);
+    let tests: Vec<&str> = written.map(|file| file.path.as_str()).collect();
+    // Where tests are all that a task makes, there is no work for them to be without.
+    if tests.is_empty() || work.is_empty() {
+        return Ok(Some(Proof::CouldNotRun));
+    }
+    let commits = (job.candidate.commit, job.candidate.parent);
+    let alone = control::with_tests_alone(&job.runner.clone, commits, &tests).await?;
+    let run = run_at(job, check, installs, &alone).await?;
+    Ok(
+        run.map(|run| match proof::of(&run.ruling, &run.run, false) {
+            Proof::PassedBefore => Proof::TestsAlone,
+            shown => shown,
+        }),
+    )
+}
