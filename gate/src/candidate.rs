@@ -7,7 +7,7 @@ mod weakened;
 use std::time::Duration;
 
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
-use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, RequirementId};
 use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;

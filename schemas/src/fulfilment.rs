@@ -16,7 +16,7 @@ use crate::task::{Task, TaskState};
 pub enum Fulfilment {
     /// Every task for it has landed, and a check of one of them tells the work from the tree before.
     Met,
-    /// Every task for it has landed, but their checks passed before the work too, or all of it together did not pass.
+    /// Every task for it has landed, but their checks pass without the work, or all of it together did not pass.
     Unverified,
     /// A task for it has not landed, or there is none.
     Open,

@@ -6,6 +6,7 @@ mod answers;
 mod approve;
 pub(super) mod control;
 mod files;
+mod reviewed;
 mod wishes;
 
 use ropewalk_orchestrator::{AgentError, Context};
@@ -77,6 +78,7 @@ async fn changes(
         }
         Payload::LockRevoked(lost) => control::revoked(shared, context, lost).await,
         Payload::WorkAssigned(assignment) => control::assign(shared, context, assignment).await,
+        Payload::ReviewCompleted(review) => reviewed::reviewed(shared, context, review).await,
         Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
             answers::answered(shared, context, answer).await
         }

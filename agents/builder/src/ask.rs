@@ -281,22 +281,37 @@ pub(crate) async fn branch_refused(
     put(shared, context, changes, build, about, draft).await
 }
 
-/// Asks what shall become of the branch of a build that has ended; where `doubts`, something speaks against landing it, and so
-/// does what lies `in_the_way`.
+/// What landing a build that has ended comes to.
+pub(crate) struct Prospect {
+    /// What was shown of its requirements.
+    pub(crate) requirements: String,
+    /// What its review holds against it, a line each.
+    pub(crate) objections: Vec<String>,
+    /// Whether something else speaks against landing it.
+    pub(crate) doubts: bool,
+    /// What lies where its documents go.
+    pub(crate) in_the_way: Option<LandError>,
+}
+
+/// Asks what shall become of the branch of a build that has ended; merging is recommended where nothing speaks against it.
 pub(crate) async fn build_finished(
     shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     counts: &TaskCounts,
-    (requirements, doubts, in_the_way): (String, bool, Option<LandError>),
+    prospect: Prospect,
 ) -> Result<Option<QuestionId>, BuilderError> {
-    let doubts = doubts || in_the_way.is_some();
-    let told = in_the_way.map(|error| Words::of(&error).to_string());
+    let doubts =
+        prospect.doubts || prospect.in_the_way.is_some() || !prospect.objections.is_empty();
+    let in_the_way = prospect.in_the_way;
+    let in_the_way = in_the_way.map(|error| Words::of(&error).to_string());
+    let buts = in_the_way.into_iter().chain(prospect.objections);
+    let buts: Vec<String> = buts.map(|but| format!("\n**But:** {but}")).collect();
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
-        ("in_the_way", told.unwrap_or_default()),
-        ("requirements", requirements),
+        ("buts", buts.concat()),
+        ("requirements", prospect.requirements),
         ("status", build.state.to_string()),
         ("complete", counts.complete.to_string()),
         ("failed", counts.failed.to_string()),

@@ -67,6 +67,7 @@ const TAKES: &[&str] = &[
     "lock.released",
     "lock.revoked",
     "change.decided",
+    "review.completed",
     "question.answered",
     "question.defaulted",
 ];

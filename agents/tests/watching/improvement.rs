@@ -119,7 +119,7 @@ async fn a_requirement_that_a_review_holds_for_missed_is_named_and_counted() {
 
 #[tokio::test]
 async fn who_reviews_a_build_is_told_what_no_check_shows() {
-    let unverified = "unverified, since their checks passed before the work too: FR-1";
+    let unverified = "unverified, since their checks pass without the work: FR-1";
     // The model answers who tells it so, and nobody else.
     let script = FINDINGS.replace("  reply:", &format!("  contains: '{unverified}'\n  reply:"));
     for (reason, reviewed) in [(Some(unverified), true), (None, false)] {

@@ -97,7 +97,7 @@ triggers! {
     /// The user's repository does not take a build's branch.
     BranchRefused = "branch_refused" ("branch", "why"),
     /// A build has ended.
-    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "in_the_way"),
+    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "buts"),
     /// The branch of a build could not be merged.
     LandingRefused = "landing_refused" ("branch", "into", "why"),
     /// A budget is used up.

@@ -25,7 +25,7 @@ pub struct RequirementView {
     pub requirement: RequirementId,
     /// What it says.
     pub text: String,
-    /// Whether it is shown, by more than a check that passed before the work too.
+    /// Whether it is shown, by more than a check that passes without the work.
     pub met: bool,
     /// How far it is shown.
     pub fulfilment: Fulfilment,

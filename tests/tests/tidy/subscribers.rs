@@ -31,7 +31,7 @@ const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
 /// The events that agents take. All others are for people alone: they are shown, and nothing follows from them. Why PM takes
 /// neither `task.failed` nor `budget.exceeded`, says ADR 15.
-const TAKEN: [(&str, &[&str]); 41] = [
+const TAKEN: [(&str, &[&str]); 42] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
@@ -54,6 +54,7 @@ const TAKEN: [(&str, &[&str]); 41] = [
     ("lock.revoked", &["build"]),
     ("change.requested", &["pm"]),
     ("change.decided", &["build"]),
+    ("review.completed", &["build"]),
     ("task.completed", &["build", "improvement"]),
     ("task.skipped", &["build", "improvement"]),
     ("task.failed", &["improvement"]),

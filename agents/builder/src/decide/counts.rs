@@ -30,7 +30,7 @@ pub fn unverified(requirements: &[(RequirementId, Fulfilment)]) -> Option<String
     let names: Vec<&str> = found.map(|(id, _)| id.as_str()).collect();
     (!names.is_empty()).then(|| {
         let names = names.join(", ");
-        format!("unverified, since their checks passed before the work too: {names}")
+        format!("unverified, since their checks pass without the work: {names}")
     })
 }
 

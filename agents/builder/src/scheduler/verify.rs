@@ -13,7 +13,7 @@ use tracing::info;
 use super::settle;
 use super::{publish, tasks_file, verdicts};
 use crate::SharedState;
-use crate::ask;
+use crate::ask::{self, Prospect};
 use crate::context::{Plan, of_build, retry_on_conflict};
 use crate::decide::counts::{count, named, unplanned, unverified};
 use crate::decide::validation::held;
@@ -97,7 +97,12 @@ async fn conclude(
                 &mut changes,
                 &build,
                 &counts,
-                (Fulfilment::summed_up(&fulfilments), doubts, in_the_way),
+                Prospect {
+                    requirements: Fulfilment::summed_up(&fulfilments),
+                    objections: Vec::new(),
+                    doubts,
+                    in_the_way,
+                },
             )
             .await?;
             verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;

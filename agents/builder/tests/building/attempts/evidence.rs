@@ -267,7 +267,7 @@ async fn a_check_that_fails_without_the_work_too_says_so_and_one_that_the_work_b
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up_and_asked_about() {
-    let unverified = "unverified, since their checks passed before the work too: FR-1";
+    let unverified = "unverified, since their checks pass without the work: FR-1";
     let rows = [
         ("grep -q good a.txt", None, "1 met\n"),
         ("true", Some(unverified), "0 met, 1 unverified (FR-1)\n"),

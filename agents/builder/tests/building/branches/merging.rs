@@ -1,15 +1,17 @@
 //! A person answers what shall become of the branch of a finished build.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::people::Person;
-use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::payload::ReviewCompleted;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::{EventFilter, Query};
+use ropewalk_schemas::review::{Divergence, DivergenceClass, Review, ReviewKind};
+use ropewalk_schemas::{Payload, RequirementId, ReviewId, Subject, UserSlug};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
 
 use crate::plans::two_builds::land;
@@ -225,5 +227,88 @@ async fn a_merge_that_a_person_wanted_outlives_a_crash_in_its_gate() {
     open.settled().await;
     assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
     assert_eq!(pending(&open).await, []);
+    open.close().await;
+}
+
+/// Plays the review of a build that holds something against it, or nothing.
+async fn review(open: &OpenHouse, build: &Build, missed: bool) {
+    let review = Review {
+        id: ReviewId(open.context.ids.next()),
+        kind: ReviewKind::Build,
+        idea: build.idea.clone(),
+        build: Some(build.id),
+        spec: Some(build.spec),
+        gotchas: Vec::new(),
+        patterns: Vec::new(),
+        divergences: Vec::from_iter(missed.then(|| Divergence {
+            class: DivergenceClass::MissedRequirement,
+            file: None,
+            task: None,
+            requirement: Some(RequirementId::parse("FR-1").unwrap()),
+            planned: "habits are counted".to_owned(),
+            actual: "the count is made up".to_owned(),
+        })),
+        metrics: BTreeMap::new(),
+        notes: Vec::new(),
+        ended_at: build.completed_at,
+        at: open.context.now(),
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&review);
+    changes.emit(open.context.event(
+        Subject::build(build.id),
+        Payload::ReviewCompleted(ReviewCompleted {
+            review_id: review.id,
+            kind: review.kind,
+            idea_slug: review.idea.clone(),
+            patterns_found: 0,
+            gotchas_found: 0,
+            improvements_made: 0,
+            requirements_missed: u32::from(missed),
+            deviations: 0,
+        }),
+    ));
+    open.services.store.commit(changes).await.unwrap();
+    open.settled().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_anew() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let build = built(&open).await;
+    let before = pending(&open).await;
+    review(&open, &build, false).await;
+    assert_eq!(pending(&open).await, before, "nothing speaks against it");
+    review(&open, &build, true).await;
+    let [asked] = pending(&open).await.try_into().unwrap();
+    assert_eq!(asked.trigger, "build_finished");
+    let but = "**But:** the review holds FR-1 for missed: planned habits are counted, done the count is made up\n";
+    assert!(asked.text.contains(but), "{}", asked.text);
+    let recommended = asked.choices.iter().filter(|choice| choice.recommended);
+    let recommended: Vec<&str> = recommended.map(|choice| choice.id.as_str()).collect();
+    assert_eq!(recommended, ["leave"]);
+    let stale = before[0].id;
+    assert!(
+        open.services
+            .store
+            .get::<Question>(&stale.to_string())
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+            == QuestionState::Superseded
+    );
+    // It is answered like the first one.
+    open.answer_question(asked.id, "merge").await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    review(&open, &build, true).await;
+    assert_eq!(
+        pending(&open).await,
+        [],
+        "what has landed is not asked about"
+    );
     open.close().await;
 }

@@ -1,0 +1,87 @@
+//! Asks anew about a branch whose review holds something against it: the question was put before anybody had looked.
+
+use ropewalk_config::Trigger;
+use ropewalk_desk::views::review;
+use ropewalk_desk::views::trace::Trace;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::payload::ReviewCompleted;
+use ropewalk_schemas::review::Review;
+use ropewalk_store::ChangeSet;
+
+use crate::SharedState;
+use crate::ask::{self, Prospect};
+use crate::context::{Plan, of_build};
+use crate::decide::counts::count;
+use crate::error::BuilderError;
+
+/// So many objections are told in a question; the rest is counted.
+const TOLD: usize = 3;
+
+/// Puts the question about the branch of a build in the light of its review, where that is still open and something speaks
+/// against landing it.
+pub(super) async fn reviewed(
+    shared: &SharedState,
+    context: &Context,
+    completed: &ReviewCompleted,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let id = completed.review_id.to_string();
+    let Some(review) = context.store.get::<Review>(&id).await? else {
+        return Ok(changes);
+    };
+    let Some(build) = review
+        .build
+        .filter(|_| review.objections().next().is_some())
+    else {
+        return Ok(changes);
+    };
+    let Some(plan) = Plan::load(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let finished = Trigger::BuildFinished;
+    let open = ask::open_questions(context, build).await?;
+    let is_open = open.iter().any(|asked| asked.trigger == finished.as_str());
+    // A review of an end that was taken back says nothing of the one that is asked about.
+    if !is_open || review.ended_at != plan.build.completed_at {
+        return Ok(changes);
+    }
+    let context = of_build(context, &plan.build);
+    let why = "the review found what speaks against it";
+    ask::supersede_asked(&context, &mut changes, build, finished, why).await?;
+    let fulfilments = Trace::load(&context.store, &plan.build)
+        .await?
+        .fulfilments();
+    let prospect = Prospect {
+        requirements: Fulfilment::summed_up(&fulfilments),
+        objections: objections(&context, &plan.build).await?,
+        doubts: true,
+        in_the_way: None,
+    };
+    let counts = count(&plan.records());
+    let asked = ask::build_finished(
+        shared,
+        &context,
+        &mut changes,
+        &plan.build,
+        &counts,
+        prospect,
+    )
+    .await?;
+    let after = Build {
+        question: asked,
+        ..plan.build.record.clone()
+    };
+    changes.update(&plan.build, &after);
+    Ok(changes)
+}
+
+/// Tells what the newest review holds against a build, a line each.
+async fn objections(context: &Context, build: &Build) -> Result<Vec<String>, BuilderError> {
+    let all = review::objections(&context.store, build.id).await?;
+    let more = all.len().saturating_sub(TOLD);
+    let told = all.into_iter().take(TOLD).map(|objection| objection.told);
+    let more = (more > 0).then(|| format!("and {more} more: `ropewalk review show {}`", build.id));
+    Ok(told.chain(more).collect())
+}
