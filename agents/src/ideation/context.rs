@@ -1,6 +1,7 @@
 //! Loads what a message is answered from: the session, its last messages, what it learned, and the idea folder.
 
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message, Session};
 use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::question::{About, Question, QuestionState};
@@ -72,7 +73,7 @@ pub(super) async fn load(
         .map(Versioned::into_inner)
         .filter(|message| message.id <= event.message_id || message.author == Author::Agent)
         .collect();
-    messages.sort_by_key(|message| message.id);
+    messages.sort_by_key(in_turn);
     let position = messages
         .iter()
         .position(|message| message.id == event.message_id);
@@ -105,6 +106,13 @@ pub(super) async fn load(
     })
 }
 
+/// Puts each answer behind the message that it answers: other messages may have waited meanwhile, and a model that reads it behind
+/// those takes it for the answer to them.
+fn in_turn(message: &Message) -> (MessageId, bool, MessageId) {
+    let answered = message.answers.unwrap_or(message.id);
+    (answered, message.answers.is_some(), message.id)
+}
+
 /// Says how many of the oldest messages are left out. They go by twenties, since one at a time would let each request begin
 /// in another way, and a provider keep none of it.
 const fn left_out(messages: usize) -> usize {
@@ -128,7 +136,43 @@ async fn questions(
 
 #[cfg(test)]
 mod tests {
-    use super::{RECENT, left_out};
+    use chrono::{DateTime, Utc};
+    use ropewalk_schemas::{MessageId, SessionId};
+    use uuid::Uuid;
+
+    use super::{Author, Message, RECENT, in_turn, left_out};
+
+    #[test]
+    fn each_answer_stands_behind_what_it_answers_though_other_messages_waited() {
+        let message = |id: u128, answers: Option<u128>| Message {
+            id: MessageId(Uuid::from_u128(id)),
+            session: SessionId(Uuid::nil()),
+            author: answers.map_or(Author::Person, |_| Author::Agent),
+            user: None,
+            text: id.to_string(),
+            attachments: Vec::new(),
+            at: DateTime::<Utc>::UNIX_EPOCH,
+            answers: answers.map(|id| MessageId(Uuid::from_u128(id))),
+            told: None,
+        };
+        // Three came at once, the first was answered twice, and a fourth waits.
+        let mut messages = vec![
+            message(1, None),
+            message(2, None),
+            message(3, None),
+            message(4, Some(1)),
+            message(5, Some(1)),
+            message(6, None),
+            message(7, Some(2)),
+            message(8, Some(3)),
+        ];
+        messages.sort_by_key(in_turn);
+        let texts: Vec<&str> = messages
+            .iter()
+            .map(|message| message.text.as_str())
+            .collect();
+        assert_eq!(texts, ["1", "4", "5", "2", "7", "3", "8", "6"]);
+    }
 
     #[test]
     fn what_is_read_begins_at_the_same_message_for_twenty_more() {
