@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_config::stack::StackProfile;
 use ropewalk_coordination::ownership;
+use ropewalk_desk::attachments::kept::{self, KeptText};
 use ropewalk_engine::AgentMode;
 use ropewalk_gate::shell::Shell;
 use ropewalk_knowledge::{Wish, wishes};
@@ -44,11 +45,11 @@ pub(super) enum LoadOutcome {
     Ready(Box<Material>),
 }
 
-/// A document of the idea folder.
+/// A document of the idea folder, or a text that people attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Text {
     /// Its path in the folder.
-    pub(super) path: &'static str,
+    pub(super) path: String,
     /// What it says.
     pub(super) text: String,
 }
@@ -117,7 +118,7 @@ pub(super) async fn load(
         )));
     };
     let folder = IdeaFolder::new(options.places.idea_folder(&spec.user, &spec.idea));
-    let (documents, missing) = documents(&folder)?;
+    let (mut documents, missing) = documents(&folder)?;
     let absent: Vec<&'static str> = sources::REQUIRED
         .into_iter()
         .filter(|path| missing.contains(path))
@@ -125,6 +126,9 @@ pub(super) async fn load(
     if !absent.is_empty() {
         return Ok(LoadOutcome::Missing(Box::new(spec), absent));
     }
+    let attached = kept::texts(store, &options.places.state, &idea).await?;
+    let attached = attached.into_iter();
+    documents.extend(attached.map(|KeptText { path, text }| Text { path, text }));
     let standing = BaseBuild::load(store, id).await?;
     let look = look(options, standing.as_ref()).await?;
     // A path that this house cannot spell cannot be planned for either.
@@ -221,7 +225,10 @@ fn documents(folder: &IdeaFolder) -> Result<(Vec<Text>, Vec<&'static str>), Agen
             .read(path)
             .map_err(|error| failure::of_folder(&error))?
         {
-            Some(text) if !is_blank(&text) => found.push(Text { path, text }),
+            Some(text) if !is_blank(&text) => found.push(Text {
+                path: path.to_owned(),
+                text,
+            }),
             _ => absent.push(path),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_config::{Prompt, Prompts};
+use ropewalk_desk::attachments;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{
     Amendable, ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
@@ -149,17 +150,22 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     let documents: Vec<&Text> = material
         .documents
         .iter()
-        .filter(|document| fits.has(document.path))
+        .filter(|document| fits.has(&document.path))
         .collect();
-    let paths: Vec<&str> = documents.iter().map(|document| document.path).collect();
+    let paths: Vec<&str> = documents
+        .iter()
+        .map(|document| document.path.as_str())
+        .collect();
     let brief = documents.iter().find(|document| document.path == BRIEF);
     let brief = brief.map(|brief| shown(brief));
     let documents = documents.iter().filter_map(|document| {
-        let text = match document.path {
+        let text = match document.path.as_str() {
             README => sources::without_repeated(&shown(document), &paths),
             _ => shown(document),
         };
-        let text = match brief.as_deref().filter(|_| document.path != BRIEF) {
+        // What people attached says what it says, down to the last line.
+        let may_repeat = document.path != BRIEF && !is_attached(document);
+        let text = match brief.as_deref().filter(|_| may_repeat) {
             Some(brief) => sources::beside_the_brief(&text, brief)?,
             None => text,
         };
@@ -200,12 +206,12 @@ impl FittingSources {
     fn of(material: &Material) -> Self {
         let mut builder = ContextBuilder::new(BUDGET_TOKENS);
         for document in &material.documents {
-            let kind = match document.path {
+            let kind = match document.path.as_str() {
                 README | BRIEF => SectionKind::Task,
                 path if path.starts_with("research/") => SectionKind::Research,
                 _ => SectionKind::Readme,
             };
-            builder = builder.section(kind, document.path, shown(document));
+            builder = builder.section(kind, &document.path, shown(document));
         }
         if let Some(found) = &material.conventions {
             let (path, text) = (&found.path, found.text.as_str());
@@ -241,6 +247,11 @@ impl FittingSources {
     fn has(&self, title: &str) -> bool {
         self.titles.iter().any(|known| known == title)
     }
+}
+
+fn is_attached(document: &Text) -> bool {
+    let folder = document.path.split_once('/').map(|(folder, _)| folder);
+    folder == Some(attachments::FOLDER)
 }
 
 fn shown(document: &Text) -> String {

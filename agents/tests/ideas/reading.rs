@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ropewalk_desk::attachments::{self, Upload};
 use ropewalk_desk::knowledge::{self, Remark};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::questions;
@@ -301,4 +302,43 @@ async fn who_plans_goes_on_with_the_answer_in_the_conversation_in_which_it_asked
     assert_eq!(house.settle().await, []);
     assert_eq!(house.spec(spec).await.state, SpecState::Generated);
     assert_eq!(house.calls(), 3, "nothing is read again");
+}
+
+#[tokio::test]
+async fn a_text_that_was_attached_is_read_by_whoever_plans() {
+    // The second line stands in the brief, too, and is told with its file all the same.
+    let brief = BRIEF.1.lines().last().unwrap();
+    let plan = rule(
+        "contains: ['### attachments/breeds.csv', 'pug;7', 'It goes on: 20006 bytes in all']",
+        &small_plan("Pets"),
+    );
+    let chat = "- {agent: ideation, reply: {tools: [{name: reply, input: {text: 'Go on.'}}]}}\n";
+    let house = House::new(&format!("{chat}{plan}")).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let session = house.idea_record("pets").await.session;
+    let table = format!("pug;7\n{brief}\n{}", "x".repeat(20_000 - brief.len() - 1));
+    for (name, bytes) in [
+        ("breeds.csv", table.as_bytes()),
+        ("pug.png", b"\x89PNG\r\n\x1a\n"),
+    ] {
+        let sent = Upload {
+            name,
+            media_type: None,
+            bytes,
+            words: "",
+            note: "",
+        };
+        attachments::attach(&house.person(), &house.state(), session, &user("ann"), sent)
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, []);
+    }
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    let read = house.revision(spec, 1).await.document.context_read;
+    assert!(
+        read.contains(&"attachments/breeds.csv".to_owned()),
+        "{read:?}"
+    );
+    assert!(!read.iter().any(|path| path.ends_with(".png")), "{read:?}");
 }

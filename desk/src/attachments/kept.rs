@@ -8,7 +8,7 @@ use ropewalk_schemas::image::ImageKind;
 use ropewalk_schemas::{ContentHash, Slug};
 use ropewalk_store::{Query, ReadError, Store};
 
-use super::{FOLDER, is_text};
+use super::{FOLDER, is_text, read_aloud};
 use crate::ideas;
 
 /// As many bytes as tell what sort of picture a file is.
@@ -76,18 +76,47 @@ pub async fn read(
     };
     let idea = store.get::<Idea>(slug.as_str()).await?;
     let idea = idea.ok_or_else(unknown)?.into_inner();
-    let of_it = Query::new().equal("session", idea.session);
-    let messages = store.list::<Message>(of_it).await?;
     let path = format!("{FOLDER}/{name}");
-    let files = messages.iter().flat_map(|message| &message.attachments);
-    let file = files.into_iter().find(|file| file.path == path);
-    let file = file.ok_or_else(unknown)?;
-    let path = place(state, &idea, file);
-    let bytes = as_sent(&path, file).ok_or(KeptError::Changed(path))?;
+    let mut files = of_idea(store, &idea).await?.into_iter();
+    let file = files.find(|file| file.path == path).ok_or_else(unknown)?;
+    let path = place(state, &idea, &file);
+    let bytes = as_sent(&path, &file).ok_or(KeptError::Changed(path))?;
     Ok(KeptFile {
         kind: FileKind::of(&bytes),
         bytes,
     })
+}
+
+/// A text that came along with what was said about an idea.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptText {
+    /// Where it lies in the folder of the idea.
+    pub path: String,
+    /// What it says, as much of it as is read aloud in the conversation; a text that goes on says so at its end.
+    pub text: String,
+}
+
+/// Returns the texts that came along with what was said about an idea and are there as they were sent, the oldest first.
+pub async fn texts(store: &Store, state: &Path, idea: &Idea) -> Result<Vec<KeptText>, ReadError> {
+    let files = of_idea(store, idea).await?.into_iter();
+    let texts = files.filter_map(|file| {
+        let bytes = as_sent(&place(state, idea, &file), &file)?;
+        let mut text = read_aloud(&bytes)?.to_owned();
+        if text.len() < bytes.len() {
+            text.push_str(&format!("\n[It goes on: {} bytes in all.]", bytes.len()));
+        }
+        let path = file.path;
+        Some(KeptText { path, text })
+    });
+    Ok(texts.collect())
+}
+
+/// Lists the files that came along with what was said about an idea, the oldest first.
+async fn of_idea(store: &Store, idea: &Idea) -> Result<Vec<Attachment>, ReadError> {
+    let said = Query::new().equal("session", idea.session).order_by("at");
+    let messages = store.list::<Message>(said).await?.into_iter();
+    let files = messages.flat_map(|message| message.into_inner().attachments);
+    Ok(files.collect())
 }
 
 /// Tells by how a file begins whether it is a picture.

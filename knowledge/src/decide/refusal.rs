@@ -115,20 +115,21 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
         .map(|phrase| Refusal::Generic((*phrase).to_owned()))
 }
 
-/// Says whether a failure of this class can teach something about the code.
+/// Says whether a failure of this class can teach something about the code. What breaks a rule that every prompt tells, such as
+/// a file that is not of the task, is of whoever did it.
 pub const fn is_lesson(class: FailureClass) -> bool {
     match class {
         FailureClass::SyntaxError
         | FailureClass::MissingDependency
         | FailureClass::ValidationFailed
-        | FailureClass::OutOfScope
-        | FailureClass::StubMarker
-        | FailureClass::SecretFound
         | FailureClass::WeakenedTest
-        | FailureClass::Tampered
         | FailureClass::Unknown => true,
         FailureClass::Conflict
         | FailureClass::EmptyChange
+        | FailureClass::OutOfScope
+        | FailureClass::StubMarker
+        | FailureClass::SecretFound
+        | FailureClass::Tampered
         | FailureClass::ToolMissing
         | FailureClass::Network
         | FailureClass::Timeout
@@ -237,13 +238,15 @@ mod tests {
     }
 
     #[test]
-    fn a_passing_failure_is_no_lesson() {
+    fn what_passes_or_breaks_a_rule_of_the_work_is_no_lesson() {
         assert!(is_lesson(FailureClass::ValidationFailed));
         assert!(is_lesson(FailureClass::SyntaxError));
         for class in [
             FailureClass::Network,
             FailureClass::Timeout,
             FailureClass::Resource,
+            FailureClass::OutOfScope,
+            FailureClass::Tampered,
         ] {
             assert!(!is_lesson(class), "{class:?}");
         }

@@ -1,5 +1,6 @@
 //! Decides whether a failure taught something.
 
+use ropewalk_knowledge::is_lesson;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::Action;
 
@@ -36,7 +37,7 @@ pub fn should_record_gotcha(failure: &FailureFacts) -> bool {
         return false;
     }
     if failure.self_corrected {
-        return true;
+        return is_lesson(failure.class);
     }
     if failure.will_retry {
         return false;
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_remembered_when_it_taught_something() {
-        use FailureClass::{Network, SyntaxError, Timeout, Unknown, ValidationFailed};
+        use FailureClass::{Network, OutOfScope, SyntaxError, Timeout, Unknown, ValidationFailed};
         // class, self-corrected, will retry, repeated, seen before, recorded
         let rows = [
             (SyntaxError, true, false, 1, false, true),
@@ -117,6 +118,7 @@ mod tests {
             (ValidationFailed, false, false, 1, true, true),
             (Unknown, false, false, 3, false, false),
             (Unknown, false, false, 1, true, true),
+            (OutOfScope, true, false, 1, false, false),
             (Network, true, false, 3, true, false),
             (Timeout, false, false, 3, true, false),
         ];

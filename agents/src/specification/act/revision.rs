@@ -118,7 +118,7 @@ fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Doc
     let read = material
         .documents
         .iter()
-        .map(|document| document.path.to_owned());
+        .map(|document| document.path.clone());
     let conventions = material
         .conventions
         .as_ref()
