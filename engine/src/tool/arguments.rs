@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 /// The most violations that are told at once.
@@ -12,33 +13,59 @@ const LONGEST: usize = 300;
 
 /// Is a compiled JSON Schema.
 #[derive(Debug, Clone)]
-pub(crate) struct Schema(Arc<Validator>);
+pub(crate) struct Schema {
+    validator: Arc<Validator>,
+    written: Arc<Value>,
+}
 
 impl Schema {
     /// Compiles a schema; the error says what is wrong with it.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::validator_for(schema)
-            .map(|validator| Self(Arc::new(validator)))
-            .map_err(|error| error.to_string())
+        let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        Ok(Self {
+            validator: Arc::new(validator),
+            written: Arc::new(schema.clone()),
+        })
+    }
+
+    /// Lists the fields that there are where a field was written that there is not.
+    fn fields_beside(&self, error: &ValidationError<'_>) -> Option<String> {
+        if !matches!(
+            error.kind(),
+            ValidationErrorKind::AdditionalProperties { .. }
+        ) {
+            return None;
+        }
+        let path = error.schema_path().to_string();
+        let (object, _) = path.rsplit_once('/')?;
+        let fields = self.written.pointer(object)?.get("properties")?;
+        let fields: Vec<String> = fields
+            .as_object()?
+            .keys()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        Some(fields.join(", "))
     }
 }
 
 /// Lists what does not fit, each with the field's path; empty when all is well.
 pub(crate) fn violations(schema: &Schema, value: &Value) -> Vec<String> {
-    schema
-        .0
-        .iter_errors(value)
-        .take(MOST)
-        .map(|error| {
-            let path = error.instance_path().to_string();
-            let said: String = error.to_string().chars().take(LONGEST).collect();
-            if path.is_empty() {
-                said
-            } else {
-                format!("`{}`: {said}", path.trim_start_matches('/'))
-            }
-        })
-        .collect()
+    let errors = schema.validator.iter_errors(value).take(MOST);
+    errors.map(|error| told(schema, &error)).collect()
+}
+
+fn told(schema: &Schema, error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    let mut said: String = error.to_string().chars().take(LONGEST).collect();
+    if let Some(fields) = schema.fields_beside(error) {
+        said.push_str("; the fields are ");
+        said.push_str(&fields);
+    }
+    if path.is_empty() {
+        said
+    } else {
+        format!("`{}`: {said}", path.trim_start_matches('/'))
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +92,10 @@ mod tests {
                 json!({ "path": "a", "edits": [{}] }),
                 vec!["`edits/0`", "\"old\""],
             ),
-            (json!({ "path": "a", "pth": 1 }), vec!["'pth'"]),
+            (
+                json!({ "path": "a", "pth": 1 }),
+                vec!["'pth'", "the fields are `path`, `edits`"],
+            ),
         ];
         for (value, expected) in cases {
             let said = violations(&schema, &value).join("\n");

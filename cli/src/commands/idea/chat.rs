@@ -159,6 +159,7 @@ pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), Cli
     let after = reach.store().last_sequence().await?;
     let said = ideas::finish(&reach.context()?, slug, &reach.person()?.name).await?;
     reach.wake()?;
+    app.output.note("that is all: its brief is being written")?;
     conversation.reply(said.message, after).await
 }
 
