@@ -1,7 +1,7 @@
 //! Shows Markdown that somebody else wrote: as text with structure, never as anything that acts or asks elsewhere.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use ammonia::Builder;
 use comrak::nodes::NodeValue;
@@ -43,8 +43,43 @@ static CLEAN: LazyLock<Builder<'static>> = LazyLock::new(|| {
     builder
 });
 
+/// What was rendered, by its text: the same messages are shown again with each one that comes.
+static RENDERED: LazyLock<Mutex<Rendered>> = LazyLock::new(Mutex::default);
+/// So much text and HTML is kept, in bytes; then all of it goes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+#[derive(Default)]
+struct Rendered {
+    by_text: HashMap<String, String>,
+    bytes: usize,
+}
+
+impl Rendered {
+    fn keep(&mut self, text: &str, html: &str) {
+        let bytes = text.len() + html.len();
+        if bytes > MOST_BYTES || self.by_text.contains_key(text) {
+            return;
+        }
+        if self.bytes + bytes > MOST_BYTES {
+            *self = Self::default();
+        }
+        self.by_text.insert(text.to_owned(), html.to_owned());
+        self.bytes += bytes;
+    }
+}
+
 /// Returns Markdown as clean HTML. HTML in it is shown as text, a picture as a link.
 pub(super) fn html(text: &str) -> String {
+    let rendered = || RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = rendered().by_text.get(text).cloned() {
+        return known;
+    }
+    let html = render(text);
+    rendered().keep(text, &html);
+    html
+}
+
+fn render(text: &str) -> String {
     let mut options = Options::default();
     options.extension.strikethrough = true;
     options.extension.table = true;
@@ -76,7 +111,22 @@ pub(super) fn html(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::html;
+    use super::{MOST_BYTES, Rendered, html};
+
+    #[test]
+    fn what_was_rendered_is_kept_up_to_a_bound_and_told_alike() {
+        let mut rendered = Rendered::default();
+        let half = "x".repeat(MOST_BYTES / 4);
+        for text in ["a", "b", "b"] {
+            rendered.keep(&format!("{text}{half}"), &half[text.len()..]);
+        }
+        assert_eq!((rendered.by_text.len(), rendered.bytes), (2, MOST_BYTES));
+        rendered.keep("c", "<p>c</p>");
+        assert_eq!(rendered.by_text.len(), 1);
+        rendered.keep(&half.repeat(5), "");
+        assert_eq!((rendered.by_text.len(), rendered.bytes), (1, 9));
+        assert_eq!(html("*a*"), html("*a*"));
+    }
 
     #[test]
     fn what_is_hostile_is_shown_as_text() {
