@@ -156,7 +156,7 @@ mod tests {
             told: None,
         };
         // Three came at once, the first was answered twice, and a fourth waits.
-        let mut messages = vec![
+        let mut messages = [
             message(1, None),
             message(2, None),
             message(3, None),

@@ -101,12 +101,15 @@ pub async fn texts(store: &Store, state: &Path, idea: &Idea) -> Result<Vec<KeptT
     let files = of_idea(store, idea).await?.into_iter();
     let texts = files.filter_map(|file| {
         let bytes = as_sent(&place(state, idea, &file), &file)?;
-        let mut text = read_aloud(&bytes)?.to_owned();
-        if text.len() < bytes.len() {
-            text.push_str(&format!("\n[It goes on: {} bytes in all.]", bytes.len()));
-        }
-        let path = file.path;
-        Some(KeptText { path, text })
+        let read = read_aloud(&bytes)?;
+        let goes_on = match bytes.len() {
+            all if all > read.len() => format!("\n[It goes on: {all} bytes in all.]"),
+            _ => String::new(),
+        };
+        Some(KeptText {
+            path: file.path,
+            text: format!("{read}{goes_on}"),
+        })
     });
     Ok(texts.collect())
 }
