@@ -140,7 +140,7 @@ async fn weigh(
         };
         looked.protected.extend(asked);
     }
-    Ok(!findings.is_clean() || proving::prove(job, (changed, installs), ran, findings).await?)
+    Ok(!findings.is_clean() || proving::prove(job, changed, ran, findings).await?)
 }
 
 /// What the commands of a gate are run for.

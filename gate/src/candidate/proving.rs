@@ -19,7 +19,7 @@ use crate::runner::{Check, Findings, ParentRun};
 /// Runs the task's own check where that says what its pass is worth; false when it was ended from outside.
 pub(super) async fn prove(
     job: &mut Job<'_>,
-    (changed, installs): (&[ChangedFile], &[Install]),
+    changed: &[ChangedFile],
     ran: &mut GateRuns,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
@@ -53,7 +53,7 @@ pub(super) async fn prove(
     }
     let mut proof = proof::of(&before.ruling, &before.run, block.preserves);
     if proof == Proof::CouldNotRun {
-        let Some(shown) = with_tests_alone(job, &check, (changed, installs)).await? else {
+        let Some(shown) = with_tests_alone(job, &check, changed).await? else {
             return Ok(false);
         };
         proof = shown;
@@ -71,12 +71,15 @@ async fn before_build(
     base: &CommitId,
     check: &Check<'_>,
 ) -> Result<Option<ParentRun>, GateError> {
-    let (runner, candidate) = (job.runner, job.candidate);
-    let gate = runner.gate_at(Some(base)).await?;
-    let installs = install::for_tasks(runner, &gate, base, [candidate.task]).await?;
-    let passed = &candidate.precedents.passed;
-    let mut before = Parent::new(runner, (base, job.history), installs, passed).await?;
+    let passed = &job.candidate.precedents.passed;
+    let installs = installs_at(job, base).await?;
+    let mut before = Parent::new(job.runner, (base, job.history), installs, passed).await?;
     before.run(check, job.cancel).await
+}
+
+async fn installs_at(job: &Job<'_>, commit: &CommitId) -> Result<Vec<Install>, GateError> {
+    let gate = job.runner.gate_at(job.candidate.base).await?;
+    install::for_tasks(job.runner, &gate, commit, [job.candidate.task]).await
 }
 
 /// Runs a check that could not run on the tree before with the tests of the candidate and nothing else of it: tests that
@@ -85,18 +88,20 @@ async fn before_build(
 async fn with_tests_alone(
     job: &Job<'_>,
     check: &Check<'_>,
-    (changed, installs): (&[ChangedFile], &[Install]),
+    changed: &[ChangedFile],
 ) -> Result<Option<Proof>, GateError> {
     let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(|file| is_test(&file.path));
     let written = tests.iter().filter(|file| file.kind != ChangeKind::Deleted);
     let tests: Vec<&str> = written.map(|file| file.path.as_str()).collect();
-    // Where tests are all that a task makes, there is no work for them to be without.
-    if tests.is_empty() || work.is_empty() {
+    // Where tests are what a task makes, there is no work for them to be without.
+    let makes_tests = work.is_empty() || is_test(job.candidate.task.block.file.as_str());
+    if tests.is_empty() || makes_tests {
         return Ok(Some(Proof::CouldNotRun));
     }
     let commits = (job.candidate.commit, job.candidate.parent);
     let alone = control::with_tests_alone(&job.runner.clone, commits, &tests).await?;
-    let run = run_at(job, check, installs, &alone).await?;
+    let installs = installs_at(job, &alone).await?;
+    let run = run_at(job, check, &installs, &alone).await?;
     Ok(
         run.map(|run| match proof::of(&run.ruling, &run.run, false) {
             Proof::PassedBefore => Proof::TestsAlone,

@@ -106,18 +106,18 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
             "import os, unittest\n{import}\nclass A(unittest.TestCase):\n    def test_a(self):\n        {assertion}\n"
         )
     };
+    let made = ["a.py", "test_a.py"];
+    let nothing = case("", "self.assertTrue(True)");
+    let exists = case("", "self.assertTrue(os.path.exists(\"a.py\"))");
+    let uses = case("import a", "self.assertEqual(a.one(), 1)");
     let rows = [
-        (case("", "self.assertTrue(True)"), Proof::TestsAlone),
-        (
-            case("", "self.assertTrue(os.path.exists(\"a.py\"))"),
-            Proof::AssertionFailed,
-        ),
-        (
-            case("import a", "self.assertEqual(a.one(), 1)"),
-            Proof::CouldNotRun,
-        ),
+        (made, &nothing, Proof::TestsAlone),
+        (made, &exists, Proof::AssertionFailed),
+        (made, &uses, Proof::CouldNotRun),
+        // Where a test is what the task makes, there is no work for it to be without.
+        (["test_a.py", "a.py"], &nothing, Proof::CouldNotRun),
     ];
-    for (test, expected) in rows {
+    for ([file, more], test, expected) in rows {
         let write = format!(
             "printf 'def one():\\n    return 1\\n' > a.py; printf '%s' '{test}' > test_a.py"
         );
@@ -125,7 +125,7 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
         let open = house.open().await;
         let spec = open
             .approve(json!([{
-                "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.py", "more_files": ["test_a.py"],
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": file, "more_files": [more],
                 "requirements": [{ "id": "FR-1", "text": "good" }],
                 "validation": { "command": "python3 -m unittest test_a", "expected": "tests >= 1" },
             }]))
