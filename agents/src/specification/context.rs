@@ -126,9 +126,7 @@ pub(super) async fn load(
     if !absent.is_empty() {
         return Ok(LoadOutcome::Missing(Box::new(spec), absent));
     }
-    let attached = kept::texts(store, &options.places.state, &idea).await?;
-    let attached = attached.into_iter();
-    documents.extend(attached.map(|KeptText { path, text }| Text { path, text }));
+    documents.extend(attached(options, store, &idea).await?);
     let standing = BaseBuild::load(store, id).await?;
     let look = look(options, standing.as_ref()).await?;
     // A path that this house cannot spell cannot be planned for either.
@@ -233,6 +231,19 @@ fn documents(folder: &IdeaFolder) -> Result<(Vec<Text>, Vec<&'static str>), Agen
         }
     }
     Ok((found, absent))
+}
+
+/// Reads the texts that people attached.
+async fn attached(
+    options: &SpecificationOptions,
+    store: &Store,
+    idea: &Idea,
+) -> Result<Vec<Text>, AgentError> {
+    let texts = kept::texts(store, &options.places.state, idea).await?;
+    let texts = texts.into_iter();
+    Ok(texts
+        .map(|KeptText { path, text }| Text { path, text })
+        .collect())
 }
 
 struct Lessons {

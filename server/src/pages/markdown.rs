@@ -44,17 +44,17 @@ static CLEAN: LazyLock<Builder<'static>> = LazyLock::new(|| {
 });
 
 /// What was rendered, by its text: the same messages are shown again with each one that comes.
-static RENDERED: LazyLock<Mutex<Rendered>> = LazyLock::new(Mutex::default);
+static SHOWN: LazyLock<Mutex<HtmlCache>> = LazyLock::new(Mutex::default);
 /// So much text and HTML is kept, in bytes; then all of it goes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
-struct Rendered {
+struct HtmlCache {
     by_text: HashMap<String, String>,
     bytes: usize,
 }
 
-impl Rendered {
+impl HtmlCache {
     fn keep(&mut self, text: &str, html: &str) {
         let bytes = text.len() + html.len();
         if bytes > MOST_BYTES || self.by_text.contains_key(text) {
@@ -70,7 +70,7 @@ impl Rendered {
 
 /// Returns Markdown as clean HTML. HTML in it is shown as text, a picture as a link.
 pub(super) fn html(text: &str) -> String {
-    let rendered = || RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let rendered = || SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = rendered().by_text.get(text).cloned() {
         return known;
     }
@@ -111,11 +111,11 @@ fn render(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BYTES, Rendered, html};
+    use super::{HtmlCache, MOST_BYTES, html};
 
     #[test]
     fn what_was_rendered_is_kept_up_to_a_bound_and_told_alike() {
-        let mut rendered = Rendered::default();
+        let mut rendered = HtmlCache::default();
         let half = "x".repeat(MOST_BYTES / 4);
         for text in ["a", "b", "b"] {
             rendered.keep(&format!("{text}{half}"), &half[text.len()..]);
