@@ -119,9 +119,14 @@ fn allowed_in(candidate: &Candidate<'_>, files: &[File]) -> AllowedFiles {
 fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
-        if file.before.is_none() {
+        let Some(before) = &file.before else {
             tests.added.push(file.path.clone());
-        } else if !has_consent(candidate, &file.change()) {
+            continue;
+        };
+        // Who joins branches begins where nothing runs that bears the marks of both.
+        let is_in_conflict = candidate.task.joins.is_some()
+            && protected::is_in_conflict(&String::from_utf8_lossy(before));
+        if !is_in_conflict && !has_consent(candidate, &file.change()) {
             tests.changed.push(file.change());
         }
     }

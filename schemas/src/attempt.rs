@@ -368,7 +368,7 @@ impl Evidence {
     }
 }
 
-/// Says how the check of a task fared on the tree before the task, which is what its pass is worth.
+/// Says how the check of a task fared without the task's work, which is what its pass is worth.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -381,7 +381,7 @@ pub enum Proof {
     /// It held there too, so that it proves nothing.
     PassedBefore,
     /// It could not run there, but its new tests pass on that tree by themselves, so that they prove nothing.
-    TestsAlone,
+    PassedWithoutWork,
     /// It held there too, as it must where a task preserves what is.
     Preserved,
 }
@@ -389,7 +389,7 @@ pub enum Proof {
 impl Proof {
     /// Says whether a requirement may rest on it.
     pub const fn is_any(self) -> bool {
-        !matches!(self, Self::PassedBefore | Self::TestsAlone)
+        !matches!(self, Self::PassedBefore | Self::PassedWithoutWork)
     }
 
     /// Says in a few words what it is worth.
@@ -398,7 +398,7 @@ impl Proof {
             Self::AssertionFailed => "failed before",
             Self::CouldNotRun => "could not run before, which is weak evidence",
             Self::PassedBefore => "passed before too, which proves nothing",
-            Self::TestsAlone => {
+            Self::PassedWithoutWork => {
                 "passes with its tests alone, without the work, which proves nothing"
             }
             Self::Preserved => "passed before too, as it should",

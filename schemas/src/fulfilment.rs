@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::attempt::{Evidence, Proof, Verdict};
 use crate::ids::RequirementId;
 use crate::specification::Requirement;
-use crate::task::{Task, TaskState};
+use crate::task::{Action, Task, TaskState};
 
 /// Says how far a requirement is shown.
 #[derive(
@@ -38,11 +38,19 @@ impl Fulfilment {
         let of_whole = evidence.iter().filter(|seen| seen.task.is_none());
         let newest = of_whole.max_by_key(|seen| seen.at);
         let holds = newest.is_none_or(|seen| seen.verdict != Verdict::Failed);
-        for task in tasks.iter().filter(|task| task.is_for(requirement)) {
-            let passed = evidence.iter().filter(|seen| is_pass(seen, task));
-            let proofs: Vec<Option<Proof>> = passed.map(|seen| seen.proof).collect();
+        let of_it = || tasks.iter().filter(|task| task.is_for(requirement));
+        let is_unshown = of_it().any(|task| {
+            let proofs = proofs(task, evidence);
+            !proofs.is_empty() && !proofs.iter().any(|proof| proof.is_none_or(Proof::is_any))
+        });
+        for task in of_it() {
+            let mut proofs = proofs(task, evidence);
             if task.state != TaskState::Complete || proofs.is_empty() {
                 return Self::Open;
+            }
+            // That new tests are not there where the build began shows nothing of work that they pass without.
+            if is_unshown && task.block.action == Action::Verify {
+                proofs.retain(|proof| *proof != Some(Proof::CouldNotRun));
             }
             // Where the tree before was not looked at, the pass stands for itself.
             let is_shown = holds && proofs.iter().any(|proof| proof.is_none_or(Proof::is_any));
@@ -96,6 +104,12 @@ impl std::fmt::Display for Fulfilment {
 }
 
 /// Says whether the gate saw what landed of a task pass.
+/// Lists what the passes of a task prove.
+fn proofs(task: &Task, evidence: &[Evidence]) -> Vec<Option<Proof>> {
+    let passed = evidence.iter().filter(|seen| is_pass(seen, task));
+    passed.map(|seen| seen.proof).collect()
+}
+
 fn is_pass(seen: &Evidence, task: &Task) -> bool {
     let landed = task
         .commit
@@ -110,8 +124,13 @@ mod tests {
     use serde_json::json;
 
     fn task(id: &str, state: TaskState) -> Task {
+        let action = if id.starts_with('V') {
+            "VERIFY"
+        } else {
+            "CREATE"
+        };
         let block = json!({
-            "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+            "id": id, "phase": "api", "action": action, "file": format!("{id}.txt"),
             "requirements": [{ "id": "FR-1", "text": "good" }],
             "validation": { "command": "true", "expected": "exit 0" },
         });
@@ -136,15 +155,12 @@ mod tests {
         let (done, open) = (TaskState::Complete, TaskState::Ready);
         let strong = Some("assertion-failed");
         let nothing = Some("passed-before");
+        let (alone, weak) = (Some("passed-without-work"), Some("could-not-run"));
         let rows = [
             (vec![], vec![], Fulfilment::Open),
             (vec![("T-1", open)], vec![], Fulfilment::Open),
             (vec![("T-1", done)], vec![("T-1", strong)], Fulfilment::Met),
-            (
-                vec![("T-1", done)],
-                vec![("T-1", Some("could-not-run"))],
-                Fulfilment::Met,
-            ),
+            (vec![("T-1", done)], vec![("T-1", weak)], Fulfilment::Met),
             (
                 vec![("T-1", done)],
                 vec![("T-1", Some("preserved"))],
@@ -167,6 +183,18 @@ mod tests {
                 vec![("T-1", strong)],
                 Fulfilment::Open,
             ),
+            // A check of what is there shows it where it could run before, or where nothing says that the work is unshown.
+            (
+                vec![("T-1", done), ("V-1", done)],
+                vec![("T-1", alone), ("V-1", weak)],
+                Fulfilment::Unverified,
+            ),
+            (
+                vec![("T-1", done), ("V-1", done)],
+                vec![("T-1", alone), ("V-1", strong)],
+                Fulfilment::Met,
+            ),
+            (vec![("V-1", done)], vec![("V-1", weak)], Fulfilment::Met),
         ];
         for (tasks, evidence, expected) in rows {
             let tasks: Vec<Task> = tasks.iter().map(|(id, state)| task(id, *state)).collect();

@@ -282,7 +282,7 @@ pub(crate) async fn branch_refused(
 }
 
 /// What landing a build that has ended comes to.
-pub(crate) struct Prospect {
+pub(crate) struct BranchOutlook {
     /// What was shown of its requirements.
     pub(crate) requirements: String,
     /// What its review holds against it, a line each.
@@ -300,18 +300,17 @@ pub(crate) async fn build_finished(
     changes: &mut ChangeSet,
     build: &Build,
     counts: &TaskCounts,
-    prospect: Prospect,
+    outlook: BranchOutlook,
 ) -> Result<Option<QuestionId>, BuilderError> {
-    let doubts =
-        prospect.doubts || prospect.in_the_way.is_some() || !prospect.objections.is_empty();
-    let in_the_way = prospect.in_the_way;
+    let doubts = outlook.doubts || outlook.in_the_way.is_some() || !outlook.objections.is_empty();
+    let in_the_way = outlook.in_the_way;
     let in_the_way = in_the_way.map(|error| Words::of(&error).to_string());
-    let buts = in_the_way.into_iter().chain(prospect.objections);
+    let buts = in_the_way.into_iter().chain(outlook.objections);
     let buts: Vec<String> = buts.map(|but| format!("\n**But:** {but}")).collect();
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
         ("buts", buts.concat()),
-        ("requirements", prospect.requirements),
+        ("requirements", outlook.requirements),
         ("status", build.state.to_string()),
         ("complete", counts.complete.to_string()),
         ("failed", counts.failed.to_string()),

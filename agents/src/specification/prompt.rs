@@ -181,6 +181,7 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     };
     let values = json!({
         "idea": material.idea.title,
+        "attached": material.documents.iter().any(is_attached),
         "documents": documents,
         "missing_inputs": material.missing_inputs,
         "gotchas": lessons(GOTCHAS, &material.gotchas),
@@ -208,7 +209,9 @@ impl FittingSources {
         for document in &material.documents {
             let kind = match document.path.as_str() {
                 README | BRIEF => SectionKind::Task,
-                path if path.starts_with("research/") => SectionKind::Research,
+                path if path.starts_with("research/") || is_attached(document) => {
+                    SectionKind::Research
+                }
                 _ => SectionKind::Readme,
             };
             builder = builder.section(kind, &document.path, shown(document));

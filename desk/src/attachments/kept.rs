@@ -1,5 +1,6 @@
 //! Gives a file back that was kept with an idea: byte for byte as it was sent, or not at all.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -96,10 +97,13 @@ pub struct KeptText {
     pub text: String,
 }
 
-/// Returns the texts that came along with what was said about an idea and are there as they were sent, the oldest first.
+/// Returns the texts that came along with what was said about an idea and are there as they were sent, each once, the oldest
+/// first.
 pub async fn texts(store: &Store, state: &Path, idea: &Idea) -> Result<Vec<KeptText>, ReadError> {
-    let files = of_idea(store, idea).await?.into_iter();
-    let texts = files.filter_map(|file| {
+    let mut files = of_idea(store, idea).await?;
+    let mut known = BTreeSet::new();
+    files.retain(|file| known.insert(file.path.clone()) && !is_picture(state, idea, file));
+    let texts = files.into_iter().filter_map(|file| {
         let bytes = as_sent(&place(state, idea, &file), &file)?;
         let read = read_aloud(&bytes)?;
         let goes_on = match bytes.len() {

@@ -38,6 +38,14 @@ pub struct ObjectionView {
 }
 
 impl ObjectionView {
+    /// Lists what a review holds against its build.
+    pub fn all(review: &Review) -> Vec<Self> {
+        let objections = review.objections();
+        objections
+            .map(|objection| Self::of(review.id, objection))
+            .collect()
+    }
+
     fn of(review: ReviewId, objection: &Divergence) -> Self {
         let (planned, done) = (&objection.planned, &objection.actual);
         let [planned, done] = [planned, done].map(|text| clip::line(text, OBJECTION_LETTERS));
@@ -60,11 +68,7 @@ impl ObjectionView {
 /// Lists what the newest review of a build holds against it; nothing while there is none.
 pub async fn objections(store: &Store, build: BuildId) -> Result<Vec<ObjectionView>, ReadError> {
     let review = of_build(store, build).await?;
-    let objections = review.iter().flat_map(|review| {
-        let all = review.objections();
-        all.map(|objection| ObjectionView::of(review.id, objection))
-    });
-    Ok(objections.collect())
+    Ok(review.as_ref().map(ObjectionView::all).unwrap_or_default())
 }
 
 /// Loads a review with its lessons.

@@ -44,7 +44,7 @@ impl Schema {
             .keys()
             .map(|name| format!("`{name}`"))
             .collect();
-        Some(fields.join(", "))
+        (!fields.is_empty()).then(|| fields.join(", "))
     }
 }
 

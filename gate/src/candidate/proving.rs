@@ -52,8 +52,8 @@ pub(super) async fn prove(
         findings.fail(FailureClass::Unknown, line, &before.run.output);
     }
     let mut proof = proof::of(&before.ruling, &before.run, block.preserves);
-    if proof == Proof::CouldNotRun {
-        let Some(shown) = with_tests_alone(job, &check, changed).await? else {
+    if proof == Proof::CouldNotRun && findings.is_clean() {
+        let Some(shown) = without_work(job, &check, changed).await? else {
             return Ok(false);
         };
         proof = shown;
@@ -82,10 +82,10 @@ async fn installs_at(job: &Job<'_>, commit: &CommitId) -> Result<Vec<Install>, G
     install::for_tasks(job.runner, &gate, commit, [job.candidate.task]).await
 }
 
-/// Runs a check that could not run on the tree before with the tests of the candidate and nothing else of it: tests that
-/// pass without the work show nothing, and those that fail there show more than that they were missing; none when it was
-/// ended from outside.
-async fn with_tests_alone(
+/// Says what the pass of a check that could not run on the tree before is worth: nothing where it passes there with the tests of
+/// the candidate and nothing else of it. What fails there is what the model itself wrote to fail, and stays weak evidence. None
+/// when it was ended from outside.
+async fn without_work(
     job: &Job<'_>,
     check: &Check<'_>,
     changed: &[ChangedFile],
@@ -93,19 +93,28 @@ async fn with_tests_alone(
     let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(|file| is_test(&file.path));
     let written = tests.iter().filter(|file| file.kind != ChangeKind::Deleted);
     let tests: Vec<&str> = written.map(|file| file.path.as_str()).collect();
-    // Where tests are what a task makes, there is no work for them to be without.
-    let makes_tests = work.is_empty() || is_test(job.candidate.task.block.file.as_str());
-    if tests.is_empty() || makes_tests {
+    let made = job.candidate.task.block.file.as_str();
+    let tells = is_document(made) && work.iter().all(|file| is_document(&file.path));
+    // Where tests, and words about them, are what a task makes, there is no work for them to be without.
+    if tests.is_empty() || is_test(made) || tells {
         return Ok(Some(Proof::CouldNotRun));
+    }
+    // The candidate is those tests and nothing else, and passes.
+    if work.is_empty() {
+        return Ok(Some(Proof::PassedWithoutWork));
     }
     let commits = (job.candidate.commit, job.candidate.parent);
     let alone = control::with_tests_alone(&job.runner.clone, commits, &tests).await?;
     let installs = installs_at(job, &alone).await?;
     let run = run_at(job, check, &installs, &alone).await?;
-    Ok(
-        run.map(|run| match proof::of(&run.ruling, &run.run, false) {
-            Proof::PassedBefore => Proof::TestsAlone,
-            shown => shown,
-        }),
-    )
+    Ok(run.map(|run| match run.ruling {
+        Ruling::Holds => Proof::PassedWithoutWork,
+        _ => Proof::CouldNotRun,
+    }))
+}
+
+/// Says whether a file is written for people, by how its name ends.
+fn is_document(path: &str) -> bool {
+    let end = path.rsplit_once('.').map(|(_, end)| end);
+    end.is_some_and(|end| matches!(end, "md" | "markdown" | "txt" | "rst" | "adoc"))
 }

@@ -15,6 +15,12 @@ const SILENT: &[&str] = &[
     // What these say, whoever wrote the line says.
     "echo",
     "printf",
+    "cat",
+    "tee",
+    "sed",
+    "awk",
+    "seq",
+    "yes",
     "export",
     "set",
     "grep",

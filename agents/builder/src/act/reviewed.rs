@@ -1,9 +1,10 @@
 //! Asks anew about a branch whose review holds something against it: the question was put before anybody had looked.
 
 use ropewalk_config::Trigger;
-use ropewalk_desk::views::review;
+use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::payload::ReviewCompleted;
@@ -11,8 +12,8 @@ use ropewalk_schemas::review::Review;
 use ropewalk_store::ChangeSet;
 
 use crate::SharedState;
-use crate::ask::{self, Prospect};
-use crate::context::{Plan, of_build};
+use crate::ask::{self, BranchOutlook};
+use crate::context::{self, Plan, of_build};
 use crate::decide::counts::count;
 use crate::error::BuilderError;
 
@@ -47,16 +48,20 @@ pub(super) async fn reviewed(
     if !is_open || review.ended_at != plan.build.completed_at {
         return Ok(changes);
     }
+    // Somebody has decided, and the question is closed once that is done.
+    if context::wish(&context.store, build).await?.is_some() {
+        return Ok(changes);
+    }
     let context = of_build(context, &plan.build);
     let why = "the review found what speaks against it";
     ask::supersede_asked(&context, &mut changes, build, finished, why).await?;
     let fulfilments = Trace::load(&context.store, &plan.build)
         .await?
         .fulfilments();
-    let prospect = Prospect {
+    let outlook = BranchOutlook {
         requirements: Fulfilment::summed_up(&fulfilments),
-        objections: objections(&context, &plan.build).await?,
-        doubts: true,
+        objections: objections(&review, build),
+        doubts: false,
         in_the_way: None,
     };
     let counts = count(&plan.records());
@@ -66,7 +71,7 @@ pub(super) async fn reviewed(
         &mut changes,
         &plan.build,
         &counts,
-        prospect,
+        outlook,
     )
     .await?;
     let after = Build {
@@ -77,11 +82,14 @@ pub(super) async fn reviewed(
     Ok(changes)
 }
 
-/// Tells what the newest review holds against a build, a line each.
-async fn objections(context: &Context, build: &Build) -> Result<Vec<String>, BuilderError> {
-    let all = review::objections(&context.store, build.id).await?;
+/// Tells what a review holds against a build, a line each.
+fn objections(review: &Review, build: BuildId) -> Vec<String> {
+    let all = ObjectionView::all(review);
     let more = all.len().saturating_sub(TOLD);
     let told = all.into_iter().take(TOLD).map(|objection| objection.told);
-    let more = (more > 0).then(|| format!("and {more} more: `ropewalk review show {}`", build.id));
-    Ok(told.chain(more).collect())
+    let mut told: Vec<String> = told.collect();
+    if let Some(last) = told.last_mut().filter(|_| more > 0) {
+        *last = format!("{last}; and {more} more: `ropewalk review show {build}`");
+    }
+    told
 }

@@ -13,7 +13,7 @@ use tracing::info;
 use super::settle;
 use super::{publish, tasks_file, verdicts};
 use crate::SharedState;
-use crate::ask::{self, Prospect};
+use crate::ask::{self, BranchOutlook};
 use crate::context::{Plan, of_build, retry_on_conflict};
 use crate::decide::counts::{count, named, unplanned, unverified};
 use crate::decide::validation::held;
@@ -97,7 +97,7 @@ async fn conclude(
                 &mut changes,
                 &build,
                 &counts,
-                Prospect {
+                BranchOutlook {
                     requirements: Fulfilment::summed_up(&fulfilments),
                     objections: Vec::new(),
                     doubts,

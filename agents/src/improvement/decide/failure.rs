@@ -33,7 +33,16 @@ pub fn should_record_gotcha(failure: &FailureFacts) -> bool {
             | FailureClass::ToolMissing
             | FailureClass::SandboxDenied
     );
-    if environmental {
+    // Nor does what breaks a rule that every prompt tells.
+    let of_conduct = matches!(
+        failure.class,
+        FailureClass::EmptyChange
+            | FailureClass::OutOfScope
+            | FailureClass::StubMarker
+            | FailureClass::SecretFound
+            | FailureClass::Tampered
+    );
+    if environmental || of_conduct {
         return false;
     }
     if failure.self_corrected {
@@ -53,7 +62,6 @@ fn is_reproducible(failure: &FailureFacts) -> bool {
             | FailureClass::MissingDependency
             | FailureClass::ValidationFailed
             | FailureClass::WeakenedTest
-            | FailureClass::StubMarker
             | FailureClass::NoProgress
     );
     of_the_code && failure.repeated >= 2
@@ -119,6 +127,7 @@ mod tests {
             (Unknown, false, false, 3, false, false),
             (Unknown, false, false, 1, true, true),
             (OutOfScope, true, false, 1, false, false),
+            (OutOfScope, false, false, 3, true, false),
             (Network, true, false, 3, true, false),
             (Timeout, false, false, 3, true, false),
         ];

@@ -1,5 +1,6 @@
 //! Judges the change of an existing test: it may gain, and nothing else.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Change;
@@ -64,13 +65,18 @@ const EXITS: &[&str] = &[
     "std::process::exit(0);",
 ];
 
+/// How lines begin that git puts around what stands against each other.
+const CONFLICT_MARKS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
+/// The line that it puts between the two.
+const BETWEEN: &str = "=======";
+
 /// Says why a change of an existing test is not the agent's to make.
 pub(super) fn why(change: &Change<'_>) -> Option<String> {
     let path = change.path;
     let Some(after) = change.after else {
         return Some(format!("`{path}` is an existing test, which is removed"));
     };
-    let before = change.before.unwrap_or_default();
+    let before = &without_conflict_marks(change.before.unwrap_or_default());
     if let Some(sign) = sign(before, after) {
         return Some(format!(
             "`{path}` is an existing test, which is weakened: {sign}"
@@ -92,6 +98,25 @@ pub(super) fn why(change: &Change<'_>) -> Option<String> {
     Some(format!(
         "`{path}` is an existing test, which loses or changes: {lost}"
     ))
+}
+
+/// Says whether a text bears the marks that git puts around what stands against each other.
+pub(in super::super) fn is_in_conflict(text: &str) -> bool {
+    text.lines().any(is_conflict_mark)
+}
+
+fn is_conflict_mark(line: &str) -> bool {
+    CONFLICT_MARKS.iter().any(|mark| line.starts_with(mark))
+}
+
+/// Returns a text without those marks: who joins branches begins where both sides stand, and keeps both.
+fn without_conflict_marks(text: &str) -> Cow<'_, str> {
+    if !is_in_conflict(text) {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.split_inclusive('\n');
+    let kept = lines.filter(|line| !is_conflict_mark(line) && line.trim_end() != BETWEEN);
+    Cow::Owned(kept.collect())
 }
 
 /// Returns the added line that skips, narrows or disarms tests, if there is one.
@@ -153,7 +178,7 @@ fn added<'a>(before: &str, after: &'a str) -> Vec<&'a str> {
     let mut known = counted(before);
     after
         .lines()
-        .filter(|line| match known.get_mut(line.trim()) {
+        .filter(|line| match known.get_mut(bare(line)) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 false
@@ -171,7 +196,13 @@ fn lost_line<'a>(before: &'a str, after: &str) -> Option<&'a str> {
 fn counted(text: &str) -> HashMap<&str, usize> {
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for line in text.lines() {
-        *lines.entry(line.trim()).or_default() += 1;
+        *lines.entry(bare(line)).or_default() += 1;
     }
     lines
+}
+
+/// Returns a line without the comma that a list puts behind it once it goes on.
+fn bare(line: &str) -> &str {
+    let line = line.trim();
+    line.strip_suffix(',').unwrap_or(line)
 }

@@ -222,6 +222,10 @@ fn an_existing_test_may_gain_and_nothing_else() {
         with("    def assertEven(self, x):\n        assert x % 2 == 0"),
         with("    asserted = 3"),
         before.replace("        self", "          self"),
+        before.replace(
+            "        self.assertEqual(add(1), 2)",
+            "        self.assertEqual(add(1), 2),",
+        ),
     ];
     for after in gains {
         assert_eq!(
@@ -230,6 +234,13 @@ fn an_existing_test_may_gain_and_nothing_else() {
             "{after}"
         );
     }
+    // What two branches added is joined, with what both hold.
+    let [ours, theirs] = ["b", "c"]
+        .map(|name| format!("    def test_{name}(self):\n        self.assertEqual(add(2), 3)\n"));
+    let marked = format!("{before}<<<<<<< ours\n{ours}=======\n{theirs}>>>>>>> theirs\n");
+    let asked = |after: &str| why("true", &own, "tests/test_a.py", &marked, after);
+    assert_eq!(asked(&format!("{before}{ours}{theirs}")), None);
+    assert!(asked(&format!("{before}{ours}")).is_some());
     let losses = [
         before.replace("2)", "add(1))"),
         before.replace("        self.assertEqual(add(1), 2)\n", ""),

@@ -107,20 +107,21 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
         )
     };
     let made = ["a.py", "test_a.py"];
+    let one = "printf 'def one():\\n    return 1\\n' > a.py";
     let nothing = case("", "self.assertTrue(True)");
     let exists = case("", "self.assertTrue(os.path.exists(\"a.py\"))");
     let uses = case("import a", "self.assertEqual(a.one(), 1)");
     let rows = [
-        (made, &nothing, Proof::TestsAlone),
-        (made, &exists, Proof::AssertionFailed),
-        (made, &uses, Proof::CouldNotRun),
+        (made, one, &nothing, Proof::PassedWithoutWork),
+        (made, one, &exists, Proof::CouldNotRun),
+        (made, one, &uses, Proof::CouldNotRun),
+        // No work is worth no more than work that nothing looks at.
+        (made, "true", &nothing, Proof::PassedWithoutWork),
         // Where a test is what the task makes, there is no work for it to be without.
-        (["test_a.py", "a.py"], &nothing, Proof::CouldNotRun),
+        (["test_a.py", "a.py"], one, &nothing, Proof::CouldNotRun),
     ];
-    for ([file, more], test, expected) in rows {
-        let write = format!(
-            "printf 'def one():\\n    return 1\\n' > a.py; printf '%s' '{test}' > test_a.py"
-        );
+    for ([file, more], work, test, expected) in rows {
+        let write = format!("{work}; printf '%s' '{test}' > test_a.py");
         let house = House::new(&steps("T-1", &[Step::Shell(write)]));
         let open = house.open().await;
         let spec = open
@@ -135,7 +136,7 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
         let evidence = open.evidence(build.id).await;
         assert_eq!(of_task(&evidence).proof, Some(expected), "{test}");
         let found = Fulfilment::of_all([], &tasks, &evidence);
-        let is_unverified = expected == Proof::TestsAlone;
+        let is_unverified = expected == Proof::PassedWithoutWork;
         assert_eq!(
             found[0].1 == Fulfilment::Unverified,
             is_unverified,
