@@ -284,7 +284,7 @@ mod tests {
                 })
             }
             Prompt::SpecificationIdea => json!({
-                "idea": "habits", "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
+                "idea": "habits", "attached": true, "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
                 "missing_inputs": ["team.md"], "gotchas": [{"text": "mind the gap"}], "patterns": [],
                 "feedback": ["smaller"], "complexity": "simple", "most_tasks": 8,
             }),
