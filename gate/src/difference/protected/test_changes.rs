@@ -91,8 +91,8 @@ pub(super) fn why(change: &Change<'_>) -> Option<String> {
     }
     let lost = match &imports {
         // A line of imports that only gains a name is lost as a line, and as nothing else.
-        Some((had, has)) if had.are_kept_by(has) => lost_line(&had.rest, &has.rest),
-        _ => lost_line(before, after),
+        Some((had, has)) if had.are_kept_by(has) => lost_line(path, &had.rest, &has.rest),
+        _ => lost_line(path, before, after),
     };
     let lost: String = lost?.trim().chars().take(100).collect();
     Some(format!(
@@ -121,7 +121,7 @@ fn without_conflict_marks(text: &str) -> Cow<'_, str> {
 
 /// Returns the added line that skips, narrows or disarms tests, if there is one.
 pub(super) fn sign<'a>(before: &str, after: &'a str) -> Option<&'a str> {
-    added(before, after)
+    added(before, after, str::trim)
         .into_iter()
         .map(str::trim)
         .find(|line| {
@@ -173,12 +173,15 @@ fn defines_again(line: &str, before: &str) -> bool {
     before.lines().any(|line| line.trim().starts_with(&defined))
 }
 
+/// How a line is compared with another one.
+type Form = fn(&str) -> &str;
+
 /// Lists the lines that `after` has more often than `before`.
-fn added<'a>(before: &str, after: &'a str) -> Vec<&'a str> {
-    let mut known = counted(before);
+fn added<'a>(before: &str, after: &'a str, form: Form) -> Vec<&'a str> {
+    let mut known = counted(before, form);
     after
         .lines()
-        .filter(|line| match known.get_mut(bare(line)) {
+        .filter(|line| match known.get_mut(form(line)) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 false
@@ -189,20 +192,27 @@ fn added<'a>(before: &str, after: &'a str) -> Vec<&'a str> {
 }
 
 /// Returns the first line of `before` that `after` does not have; a changed line is a lost one and a new one.
-fn lost_line<'a>(before: &'a str, after: &str) -> Option<&'a str> {
-    added(after, before).first().copied()
+///
+/// A list of JSON that goes on gains a comma behind its last line. Elsewhere a comma may change what a line says: it makes a
+/// tuple of Python, which is always true.
+fn lost_line<'a>(path: &str, before: &'a str, after: &str) -> Option<&'a str> {
+    let is_json = path.ends_with(".json");
+    let form = if is_json { without_comma } else { str::trim };
+    added(after, before, form).first().copied()
 }
 
-fn counted(text: &str) -> HashMap<&str, usize> {
+fn counted(text: &str, form: Form) -> HashMap<&str, usize> {
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for line in text.lines() {
-        *lines.entry(bare(line)).or_default() += 1;
+        *lines.entry(form(line)).or_default() += 1;
     }
     lines
 }
 
-/// Returns a line without the comma that a list puts behind it once it goes on.
-fn bare(line: &str) -> &str {
+fn without_comma(line: &str) -> &str {
     let line = line.trim();
     line.strip_suffix(',').unwrap_or(line)
 }
+
+#[cfg(test)]
+mod tests;
