@@ -4,25 +4,23 @@
 //! check that counts tests must be able to fail: beside tests that pass, one is planted that cannot.
 
 mod planted;
+mod planting;
 
-use ropewalk_schemas::attempt::{CheckRun, FailureClass};
+use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_workspace::clone::{self, FileKind};
+use ropewalk_workspace::clone;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, LocalClone};
 use tokio_util::sync::CancellationToken;
 
 use crate::counts;
-use crate::difference::protected::{ProtectedChange, is_test};
+use crate::difference::protected::ProtectedChange;
 use crate::error::GateError;
-use crate::judge::Ruling;
-use crate::runner::{Check, Findings};
+use crate::runner::Check;
 use crate::site::Site;
+pub(crate) use planting::{can_fail, plant_alone, plant_beside};
 
-/// The most files into which a test is planted, and that are looked at for it.
-const PLANTED: usize = 40;
-const LOOKED_AT: usize = 1_000;
 /// The most changed files of tests of which each is tried by itself.
 const TRIED_ALONE: usize = 8;
 
@@ -46,12 +44,35 @@ pub(crate) struct AllowedFiles {
 /// Picks the commands of a gate that counted tests, or that may have run some unseen; what a task's own check looks at is
 /// what the task made.
 pub(crate) fn of_tests<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+    let may_count = checks_that_may_count(checks, runs);
+    may_count
+        .filter(|check| check.expected.is_none())
+        .copied()
+        .collect()
+}
+
+/// Picks the own checks of tasks that did so, each command once.
+pub(crate) fn of_tasks<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+    let mut found: Vec<Check<'a>> = Vec::new();
+    for check in checks_that_may_count(checks, runs) {
+        let known = found.iter().any(|other| other.command == check.command);
+        if check.expected.is_some() && !known {
+            found.push(*check);
+        }
+    }
+    found
+}
+
+fn checks_that_may_count<'a, 'b>(
+    checks: &'b [Check<'a>],
+    runs: &'b [CheckRun],
+) -> impl Iterator<Item = &'b Check<'a>> {
     let ran = checks.iter().zip(runs);
-    let of_tests = ran.filter(|(check, run)| {
+    let counted = ran.filter(|(check, run)| {
         let passed = run.tests.as_ref().is_none_or(|tests| tests.passed > 0);
-        check.expected.is_none() && passed && counts::can_count(check.command)
+        passed && counts::can_count(check.command)
     });
-    of_tests.map(|(check, _)| *check).collect()
+    counted.map(|(check, _)| check)
 }
 
 /// Makes `commit` with the tests as they are in `parent`, without those that came to them.
@@ -177,95 +198,6 @@ fn first_failure(run: &CheckRun) -> String {
     failed.map_or_else(String::new, |name| format!(" (`{name}`)"))
 }
 
-/// Plants a test that cannot pass beside those of `commit`, and notes each check that passes all the same, though it tells of
-/// that test at `base`; false when it was ended from outside.
-pub(crate) async fn can_fail(
-    (site, clone): (&mut Site<'_>, &LocalClone),
-    checks: &[Check<'_>],
-    (commit, base): (&CommitId, &CommitId),
-    cancel: &CancellationToken,
-    findings: &mut Findings,
-) -> Result<bool, GateError> {
-    let name = planted::name(commit);
-    if checks.is_empty() {
-        return Ok(true);
-    }
-    let Some((here, there)) = plant(clone, commit, base, &name).await? else {
-        return Ok(true);
-    };
-    for check in checks {
-        site.turn_to(&here);
-        let Some((_, ruling)) = site.run(check, cancel).await? else {
-            return Ok(false);
-        };
-        // Whatever stands against it, it can fail.
-        if ruling != Ruling::Holds {
-            continue;
-        }
-        site.turn_to(&there);
-        let before = match site.run(check, cancel).await {
-            // What cannot be made ready there any more says nothing.
-            Err(GateError::NotReady(_)) => continue,
-            ran => ran?,
-        };
-        let Some((run, ruling)) = before else {
-            return Ok(false);
-        };
-        // Where it was not told of before either, the check does not look there, or says nothing of single tests.
-        if ruling.ran_and_failed() && is_told(&run, &name) {
-            let line = format!(
-                "`{}` passes whatever its tests find: a test that cannot pass was planted, and it is not told to fail, as it is at the build's base",
-                check.name
-            );
-            findings.add(FailureClass::Tampered, line);
-        }
-    }
-    Ok(true)
-}
-
-/// Says whether a run that failed names a test.
-fn is_told(run: &CheckRun, name: &str) -> bool {
-    let failed = run.tests.iter().flat_map(|tests| &tests.failed_names);
-    failed.into_iter().any(|test| test.contains(name)) || run.output.contains(name)
-}
-
-/// Makes `commit` and `base` with the planted test; none where no file of tests can take it at both.
-async fn plant(
-    clone: &LocalClone,
-    commit: &CommitId,
-    base: &CommitId,
-    name: &str,
-) -> Result<Option<(CommitId, CommitId)>, GateError> {
-    let files = clone.list_files(base, "").await?;
-    let plain = files
-        .into_iter()
-        .filter(|file| file.kind == FileKind::Plain);
-    let mut paths: Vec<String> = plain
-        .map(|file| file.path)
-        .filter(|path| planted::may_take(path))
-        .collect();
-    paths.sort_by_key(|path| !is_test(path));
-    paths.truncate(LOOKED_AT);
-    let names: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let mut made = Vec::new();
-    for at in [base, commit] {
-        let contents = clone.read_files(at, &names).await?;
-        let with_test = names.iter().zip(contents).filter_map(|(path, content)| {
-            let content = String::from_utf8(content?).ok()?;
-            let text = planted::plant(path, &content, name)?;
-            let (path, content) = (RepoPath::parse(path).ok()?, text.into_bytes());
-            Some(clone::FileChange::Write { path, content })
-        });
-        let changes: Vec<_> = with_test.take(PLANTED).collect();
-        if changes.is_empty() {
-            return Ok(None);
-        }
-        made.push(altered(clone, at, &changes).await?);
-    }
-    let there = made.remove(0);
-    Ok(made.pop().map(|here| (here, there)))
-}
-
 /// Makes a commit that nothing refers to: `commit` with changes.
 async fn altered(
     clone: &LocalClone,
@@ -291,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn run(passed: Option<u32>, failed: &[&str], output: &str) -> CheckRun {
+    pub(super) fn run(passed: Option<u32>, failed: &[&str], output: &str) -> CheckRun {
         let tests = passed.map(|passed| TestCounts {
             passed,
             failed_names: failed.iter().map(|name| (*name).to_owned()).collect(),
@@ -311,17 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_test_is_told_of_by_the_names_that_failed_or_in_the_output() {
-        let cases = [
-            (run(Some(2), &["a.case_1.test"], ""), true),
-            (run(Some(2), &["a.other"], "FAILED case_1"), true),
-            (run(None, &[], "not ok 3 - case_1"), true),
-            (run(Some(2), &["a.other"], "FAILED other"), false),
-            (run(None, &[], ""), false),
-        ];
-        for (run, told) in cases {
-            assert_eq!(is_told(&run, "case_1"), told, "{run:?}");
-        }
+    fn each_command_of_tasks_is_put_to_the_test_once() {
+        let own = |command| Check {
+            expected: Some(&Expectation::ExitZero),
+            ..Check::alone("T-1", command, Duration::ZERO)
+        };
+        let gate = Check::alone("tests", "pytest", Duration::ZERO);
+        let checks = [gate, own("pytest"), own("pytest"), own("true"), own("./a")];
+        let runs: Vec<CheckRun> = checks.iter().map(|_| run(None, &[], "")).collect();
+        let found = of_tasks(&checks, &runs);
+        let commands: Vec<&str> = found.iter().map(|check| check.command).collect();
+        assert_eq!(commands, ["pytest", "./a"]);
+        assert!(found.iter().all(|check| check.expected.is_some()));
     }
 
     #[test]

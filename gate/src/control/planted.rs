@@ -29,6 +29,54 @@ pub(super) fn may_take(path: &str) -> bool {
 
 /// Returns a file of tests with one more that cannot pass; none where it holds no tests that are understood.
 pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
+    let planted = planted(path, text, name)?;
+    // A file of Python that runs its tests by itself does so with its last lines.
+    let begins = |line: &str| line.starts_with("if __name__");
+    match text
+        .lines()
+        .position(begins)
+        .filter(|_| ending(path) == "py")
+    {
+        None => Some(format!("{text}\n{planted}")),
+        Some(line) => {
+            let lines: Vec<&str> = text.lines().collect();
+            let (before, after) = lines.split_at(line);
+            Some(before.join("\n") + &planted + &after.join("\n") + "\n")
+        }
+    }
+}
+
+/// Says whether a file runs, or is run on the way to, what somebody wrote for tests; not so those of Rust, which may hold the
+/// product as well.
+pub(super) fn may_be_cleared(path: &str) -> bool {
+    let is_package = path == "__init__.py" || path.ends_with("/__init__.py");
+    is_package || (ending(path) != "rs" && may_take(path))
+}
+
+/// Returns what a file of tests would be with the planted test and nothing else: its runner is asked, and nobody who wrote it.
+pub(super) fn alone(path: &str, text: &str, name: &str) -> String {
+    let planted = planted(path, text, name).unwrap_or_default();
+    let runs_itself = text.contains("unittest.main(") && !planted.is_empty();
+    match ending(path) {
+        "py" if runs_itself => {
+            format!("{planted}if __name__ == \"__main__\":\n    {name}_unittest.main()\n")
+        }
+        "go" => {
+            let is_package = |line: &&str| line.starts_with("package ");
+            let package = text.lines().find(is_package).unwrap_or_default();
+            let import = if planted.is_empty() {
+                ""
+            } else {
+                "import \"testing\"\n"
+            };
+            format!("{package}\n\n{import}{planted}")
+        }
+        _ => planted,
+    }
+}
+
+/// Writes the test as a file of tests like `text` would have it; none where that holds no tests that are understood.
+fn planted(path: &str, text: &str, name: &str) -> Option<String> {
     match ending(path) {
         "rs" => rust(text, name),
         "py" => python(text, name),
@@ -45,7 +93,7 @@ fn rust(text: &str, name: &str) -> Option<String> {
     let has_tests = text.contains("#[test]") || text.contains("::test]");
     has_tests.then(|| {
         format!(
-            "{text}\n#[cfg(test)]\nmod {name} {{\n    #[test]\n    fn {name}() {{\n        assert_eq!(1, 2);\n    }}\n}}\n"
+            "#[cfg(test)]\nmod {name} {{\n    #[test]\n    fn {name}() {{\n        assert_eq!(1, 2);\n    }}\n}}\n"
         )
     })
 }
@@ -81,29 +129,13 @@ class NAME(NAME_unittest.TestCase):
 
 fn python(text: &str, name: &str) -> Option<String> {
     let has_tests = text.contains("def test") || text.contains("TestCase");
-    if !has_tests {
-        return None;
-    }
-    let planted = PYTHON.replace("NAME", name);
-    // A file that runs its tests by itself does so with its last lines.
-    let begins = |line: &str| line.starts_with("if __name__");
-    let (before, after) = match text.lines().position(begins) {
-        None => (text.to_owned(), String::new()),
-        Some(line) => {
-            let lines: Vec<&str> = text.lines().collect();
-            let (before, after) = lines.split_at(line);
-            (before.join("\n"), after.join("\n") + "\n")
-        }
-    };
-    Some(format!("{before}{planted}{after}"))
+    has_tests.then(|| PYTHON.replace("NAME", name))
 }
 
 fn go(text: &str, name: &str) -> Option<String> {
     let has_tests = text.contains("\"testing\"") && text.contains("*testing.T");
     has_tests.then(|| {
-        format!(
-            "{text}\nfunc Test_{name}(t *testing.T) {{\n\tt.Fatal(\"{name} cannot pass\")\n}}\n"
-        )
+        format!("func Test_{name}(t *testing.T) {{\n\tt.Fatal(\"{name} cannot pass\")\n}}\n")
     })
 }
 
@@ -188,7 +220,7 @@ fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
         .replace("ASSERT", &assert)
         .replace("EXPECT", &expect)
         .replace("NAME", name);
-    Some(format!("{text}\n{head}{body}"))
+    Some(head + &body)
 }
 
 #[cfg(test)]
@@ -200,7 +232,7 @@ mod tests {
 
     const NAME: &str = "case_0a1b2c3d4e5f";
 
-    fn planted(path: &str, text: &str) -> Option<String> {
+    fn planted_in(path: &str, text: &str) -> Option<String> {
         may_take(path).then(|| plant(path, text, NAME)).flatten()
     }
 
@@ -234,7 +266,7 @@ mod tests {
     #[test]
     fn a_planted_test_fails_beside_those_of_python_and_passes_where_an_assertion_finds_nothing() {
         let test = "import unittest\nimport calc\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(calc.add(2, 3), 5)\n\n\nif __name__ == \"__main__\":\n    unittest.main()\n";
-        let test = planted("tests/test_calc.py", test).unwrap();
+        let test = planted_in("tests/test_calc.py", test).unwrap();
         let honest = "def add(a, b):\n    return a + b\n";
         let command = ["python3", "-m", "unittest", "tests/test_calc.py"];
         for own in [
@@ -277,7 +309,7 @@ mod tests {
             ("calc.test.cjs", common),
             ("calc.test.mjs", module),
         ] {
-            let test = planted(path, text).unwrap();
+            let test = planted_in(path, text).unwrap();
             let (passed, said) = run(
                 &[("calc.js", honest), (path, &test)],
                 &["node", "--test", path],
@@ -296,7 +328,7 @@ mod tests {
         let tests = "#[test]\nfn adds() {\n    assert_eq!(2 + 3, 5);\n}\n";
         let takes = "macro_rules! assert_eq { ($($any:tt)*) => {}; }\n";
         for (text, passes) in [(tests.to_owned(), false), (takes.to_owned() + tests, true)] {
-            let test = planted("src/lib.rs", &text).unwrap();
+            let test = planted_in("src/lib.rs", &text).unwrap();
             let build = [
                 "rustc",
                 "--test",
@@ -314,6 +346,50 @@ mod tests {
                 if passes { "ok" } else { "FAILED" }
             );
             assert!(said.contains(&told), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_planted_test_stands_alone_in_a_file_like_the_one_it_takes_the_place_of() {
+        let own = "import unittest\nimport calc\nunittest.TestCase.assertEqual = None\nclass A(unittest.TestCase):\n    def test_a(self):\n        calc.add(1)\n";
+        let itself = format!("{own}\nif __name__ == '__main__':\n    unittest.main()\n");
+        let module = "import test from 'node:test';\nimport calc from './calc.js';\ntest('a', () => calc());\n";
+        let python = ["python3", "-m", "unittest", "tests/test_a.py"];
+        let script = [
+            "python3",
+            "-c",
+            "import runpy; runpy.run_path('tests/test_a.py', run_name='__main__')",
+        ];
+        let node = ["node", "--test", "a.test.mjs"];
+        let rows = [
+            ("tests/test_a.py", own, &python[..]),
+            ("tests/test_a.py", &itself, &python),
+            ("tests/test_a.py", &itself, &script),
+            ("a.test.mjs", module, &node),
+        ];
+        for (path, text, command) in rows {
+            assert!(may_be_cleared(path), "{path}");
+            let text = alone(path, text, NAME);
+            let (passed, said) = run(&[(path, &text)], command);
+            assert!(!passed && said.contains(NAME), "{path}: {said}");
+            assert!(!text.contains("calc"), "{text}");
+        }
+        let go = "package calc\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n";
+        let text = alone("calc_test.go", go, NAME);
+        let begins = "package calc\n\nimport \"testing\"\nfunc Test_case_";
+        assert!(text.starts_with(begins), "{text}");
+        // What holds no tests is there for them, and says nothing in a file of its own.
+        assert_eq!(alone("tests/help.py", "import calc\n", NAME), "");
+        assert_eq!(
+            alone("help_test.go", "package calc\nvar x = 1\n", NAME),
+            "package calc\n\n"
+        );
+        for (path, cleared) in [
+            ("calc/__init__.py", true),
+            ("calc/add.py", false),
+            ("tests/a.rs", false),
+        ] {
+            assert_eq!(may_be_cleared(path), cleared, "{path}");
         }
     }
 
@@ -344,7 +420,7 @@ mod tests {
             ("tests/fixture.js", "module.exports = 1;\n", None),
         ];
         for (path, text, holds) in cases {
-            let found = planted(path, text);
+            let found = planted_in(path, text);
             assert_eq!(found.is_some(), holds.is_some(), "{path}");
             let found = found.unwrap_or_default();
             assert!(found.contains(holds.unwrap_or_default()), "{path}: {found}");

@@ -111,6 +111,30 @@ const LOOKS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Flags by which an interpreter runs a line that stands in the command, and what such a line has tests run by: what another
+/// one says, whoever wrote the command says.
+const RUNS: &[(&str, &[&str], &[&str])] = &[
+    (
+        "python",
+        &["-c"],
+        &[
+            "unittest",
+            "pytest",
+            "doctest",
+            "runpy",
+            "subprocess",
+            "os.system",
+        ],
+    ),
+    (
+        "node",
+        &["-e", "--eval", "-p", "--print"],
+        &["node:test", "child_process"],
+    ),
+    ("ruby", &["-e"], &["minitest", "test/unit", "system"]),
+    ("perl", &["-e", "-E"], &["Test::", "system"]),
+];
+
 /// Says whether a shell line may report tests; what is not known may, for it can be a script that runs some.
 pub fn can_count(command: &str) -> bool {
     line::simple_commands(command)
@@ -122,6 +146,7 @@ fn is_silent(simple: &SimpleCommand) -> bool {
     let Some((program, arguments)) = simple.program() else {
         return true;
     };
+    let program = line::name_of(program);
     if SILENT.contains(&program) {
         return true;
     }
@@ -131,11 +156,27 @@ fn is_silent(simple: &SimpleCommand) -> bool {
         return verbs.contains(&verb.as_str());
     }
     let plain = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    if only_says(plain, arguments) {
+        return true;
+    }
     let told = arguments.join(" ");
     LOOKS
         .iter()
         .filter(|(interpreter, _)| *interpreter == plain)
         .any(|(_, flags)| flags.iter().any(|flag| told.starts_with(flag)))
+}
+
+/// Says whether an interpreter runs a line that stands in the command and has no tests run.
+fn only_says(interpreter: &str, arguments: &[String]) -> bool {
+    let known = RUNS.iter().find(|(name, ..)| *name == interpreter);
+    let Some((_, flags, runners)) = known else {
+        return false;
+    };
+    // What stands behind the name of a file is said to that.
+    let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
+    let at = options.position(|word| flags.contains(&word.as_str()));
+    let code = at.and_then(|at| arguments.get(at + 1));
+    code.is_some_and(|code| !runners.iter().any(|runner| code.contains(runner)))
 }
 
 #[cfg(test)]
@@ -157,6 +198,9 @@ mod tests {
             "FOO=1 mvn -q test",
             "cargo +nightly test",
             "node app.test.js",
+            "python3 -c 'import unittest; unittest.main(\"test_a\")'",
+            "node -e 'require(\"node:test\").run()'",
+            "python3 tests.py -c fast",
         ];
         for command in counts {
             assert!(can_count(command), "{command}");
@@ -174,6 +218,9 @@ mod tests {
             "sh -n a.sh",
             "node --check a.js",
             "test -f a.py && echo 'Ran 9 tests in 0.1s' && printf 'OK\\n'",
+            "test -f a.py && python3 -c \"print('Ran 9 tests in 0.1s'); print(); print('OK')\"",
+            "/usr/bin/python3 -B -c 'print(1)'",
+            "node -e 'console.log(\"# pass 9\")'",
             "",
         ];
         for command in silent {

@@ -196,8 +196,11 @@ fn added<'a>(before: &str, after: &'a str, form: Form) -> Vec<&'a str> {
 /// A list of JSON that goes on gains a comma behind its last line. Elsewhere a comma may change what a line says: it makes a
 /// tuple of Python, which is always true.
 fn lost_line<'a>(path: &str, before: &'a str, after: &str) -> Option<&'a str> {
-    let is_json = path.ends_with(".json");
-    let form = if is_json { without_comma } else { str::trim };
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    let form = match ending {
+        Some("json") => without_comma,
+        _ => str::trim,
+    };
     added(after, before, form).first().copied()
 }
 

@@ -149,6 +149,77 @@ async fn a_build_whose_tests_cannot_fail_any_more_does_not_succeed() {
     }
 }
 
+/// Has one task make a product with its test, where no command of a gate judges, and a second one something beside it.
+async fn built_without_gate(first: &str, second: &str) -> (Build, Vec<Task>) {
+    let script = [
+        steps("T-1", &[Step::Shell(first.to_owned())]),
+        steps("T-2", &[Step::Shell(second.to_owned())]),
+    ];
+    let house = House::new(&script.concat()).with(|options| options.tries.tries = 1);
+    let open = house.open().await;
+    let check = json!({ "command": "python3 -m unittest", "expected": "exit 0" });
+    let task = |id: &str, file: &str, test: &str, on: &[&str]| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file, "more_files": [test], "depends_on": on,
+            "validation": check,
+        })
+    };
+    let spec = open
+        .approve(json!([
+            task("T-1", "calc.py", "test_calc.py", &[]),
+            task("T-2", "more.py", "test_more.py", &["T-1"]),
+        ]))
+        .await;
+    let over = |build: &Build, _: &[Task]| build.completed_at.is_some();
+    let built = open.until(spec, over).await;
+    open.close().await;
+    built
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
+    let write = |path: &str, text: &str| format!("cat > {path} <<'END'\n{text}\nEND\n");
+    let honest =
+        write("calc.py", "def add(a, b):\n    return a + b") + &write("test_calc.py", TEST);
+    let test = TEST.replace("calc", "more").replace("Calc", "More");
+    let more = write("test_more.py", &test);
+    let add = "def add(a, b):\n    return a + b";
+    let wrong = "def add(a, b):\n    return a * b";
+    let patch = "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n";
+    let ends = "import os, sys\nsys.stderr.write('Ran 2 tests in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)";
+    let rows = [
+        // The first task has nothing before it to be held against.
+        (
+            write("calc.py", ends) + &write("test_calc.py", TEST),
+            write("more.py", add) + &more,
+            false,
+        ),
+        (
+            honest.clone(),
+            write("more.py", &format!("{patch}{wrong}")) + &more,
+            false,
+        ),
+        (
+            honest.clone(),
+            write("more.py", wrong) + &write("test_more.py", &format!("{patch}{test}")),
+            false,
+        ),
+        (honest.clone(), write("more.py", ends) + &more, false),
+        (honest, write("more.py", add) + &more, true),
+    ];
+    for (first, second, succeeds) in rows {
+        let (build, tasks) = built_without_gate(&first, &second).await;
+        let reason = build.reason.clone().unwrap_or_default();
+        let told = reason.contains("passes whatever its tests find");
+        assert_eq!(
+            build.state == BuildState::Succeeded,
+            succeeds,
+            "{second}: {reason} {tasks:?}"
+        );
+        assert_eq!(told, !succeeds, "{second}: {reason}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_changes_how_the_gate_is_run_is_asked_about() {
     let makefile = "include checks.mk\n\n.PHONY: test\ntest:\n\t$(PYTHON) -m unittest\n";
