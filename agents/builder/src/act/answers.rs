@@ -9,7 +9,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::StopCause;
 use ropewalk_schemas::payload::QuestionAnswered;
-use ropewalk_schemas::question::{About, Content, Question};
+use ropewalk_schemas::question::{About, Content, FileChange, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, ChoiceId, TaskId};
@@ -24,9 +24,6 @@ use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::Input;
 use crate::scheduler::verdicts;
-
-/// What the next attempt is told of a task whose change of protected files was refused.
-const KEEP: &str = "A person refused the change that was asked about: the tests, gate and CI files stay as they are.";
 
 /// Handles an answer; answers to the questions of others are none of ours.
 pub(super) async fn answered(
@@ -192,26 +189,41 @@ async fn protected(
     let Some(row) = asked_still(context, (build, task), answer).await? else {
         return Ok(ChangeSet::new());
     };
+    let key = answer.question_id.to_string();
+    let question = context.store.get::<Question>(&key).await?;
+    let content = question.and_then(|row| row.record.content);
+    let refusals = refusals(content.as_ref());
     let input = match ProtectedFiles::of(answer.choice.as_ref()) {
         Some(ProtectedFiles::Allow) => Input::Allow {
-            shown: shown(context, &row, answer).await?,
+            shown: shown(context, &row, content).await?,
+            overruled: refusals,
         },
-        Some(ProtectedFiles::Keep) | None => Input::Forbid {
-            told: KEEP.to_owned(),
-        },
+        Some(ProtectedFiles::Keep) | None => Input::Forbid { told: refusals },
     };
     control::apply(shared, context, (build, task), input, None).await
+}
+
+/// Lists what the next attempt is told where a change of protected files was refused.
+fn refusals(content: Option<&Content>) -> Vec<String> {
+    let Some(Content::Files { changes, .. }) = content else {
+        return vec!["A person refused the change that was asked about: the tests, gate and CI files stay as they are.".to_owned()];
+    };
+    let of = |file: &FileChange| {
+        format!(
+            "A person refused the change of `{}` that was asked about: leave it as it is.",
+            file.path
+        )
+    };
+    changes.iter().map(of).collect()
 }
 
 /// Returns the work that a question has shown; one that was asked before it showed any has none.
 async fn shown(
     context: &Context,
     task: &Task,
-    answer: &QuestionAnswered,
+    content: Option<Content>,
 ) -> Result<Option<KeptWork>, BuilderError> {
-    let key = answer.question_id.to_string();
-    let question = context.store.get::<Question>(&key).await?;
-    let Some(Content::Files { candidate, .. }) = question.and_then(|row| row.record.content) else {
+    let Some(Content::Files { candidate, .. }) = content else {
         return Ok(None);
     };
     let attempts = Query::new()

@@ -202,8 +202,17 @@ fn waiting_inputs() -> Vec<(&'static str, Input)> {
         ),
         ("a file changes owner", Input::ChangeOwner { file: file() }),
         ("the owner keeps the file", Input::Deny { why: text() }),
-        ("its change is allowed", Input::Allow { shown: None }),
-        ("its change is forbidden", Input::Forbid { told: text() }),
+        (
+            "its change is allowed",
+            Input::Allow {
+                shown: None,
+                overruled: Vec::new(),
+            },
+        ),
+        (
+            "its change is forbidden",
+            Input::Forbid { told: vec![text()] },
+        ),
         ("its model is answered", Input::Answer),
         ("its check is tried again", Input::Recheck),
         ("retry", Input::Retry { guidance: None }),

@@ -313,10 +313,13 @@ fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
                 candidate,
                 granted: Vec::new(),
             });
-            let told = "no".to_owned();
+            let told = vec!["no".to_owned()];
             let input = match choice {
                 0 => Input::Forbid { told },
-                _ => Input::Allow { shown },
+                _ => Input::Allow {
+                    shown,
+                    overruled: told,
+                },
             };
             world.task(place, input).unwrap();
         }

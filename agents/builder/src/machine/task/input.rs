@@ -139,11 +139,13 @@ pub enum Input {
     Allow {
         /// The work that was shown, which goes to the gate as it is.
         shown: Option<KeptWork>,
+        /// What was said when the same was refused before, which holds no more.
+        overruled: Vec<String>,
     },
     /// A person forbids the change that was asked about.
     Forbid {
-        /// What the next attempt is told of that.
-        told: String,
+        /// What the next attempt is told of that, one advice by file.
+        told: Vec<String>,
     },
     /// A person wants a check tried again that could not run.
     Recheck,

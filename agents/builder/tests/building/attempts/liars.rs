@@ -145,11 +145,23 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
             })
             .await;
         assert_eq!(task(&tasks, "L-6").state, state, "{answer}");
-        if state == TaskState::Complete {
-            open.ended(spec).await;
-        }
         let landed = open.git(&["show", "build/habits:tests/check.sh"]);
         assert_eq!(landed == TEST.trim_end(), answer == "keep", "{landed}");
+        let said = &task(&tasks, "L-6").guidance;
+        if answer == "keep" {
+            assert_eq!(
+                *said,
+                [
+                    "A person refused the change of `tests/check.sh` that was asked about: leave it as it is."
+                ]
+            );
+            open.answer("L-6", "allow").await;
+        }
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        // The yes that came last holds: nobody is told of the no before it.
+        let allowed = task(&tasks, "L-6");
+        assert_eq!((allowed.guidance.len(), allowed.heard), (0, 0));
         open.close().await;
     }
 }

@@ -32,12 +32,15 @@ impl Transition {
                 State::Waiting {
                     on: On::Person { .. },
                 },
-                Input::Allow { shown },
+                Input::Allow { shown, overruled },
             ) => {
                 self.ready("ready; the change was allowed");
                 self.task.regate = shown;
                 // What is allowed was no mistake: nobody is told of it as one, and nothing is learned from it.
                 self.task.failures.pop();
+                for words in overruled {
+                    self.take_back(&words);
+                }
             }
             (
                 State::Waiting {
@@ -47,7 +50,9 @@ impl Transition {
             ) => {
                 self.ready("ready; the change was refused");
                 self.task.resume_from = None;
-                self.advise(&told);
+                for words in told {
+                    self.advise(&words);
+                }
             }
             (
                 State::Waiting {
@@ -129,6 +134,16 @@ impl Transition {
         let advice = advice.trim();
         if !advice.is_empty() {
             self.task.guidance.push(advice.to_owned());
+        }
+    }
+
+    /// Takes back what was advised, so that nobody is told of it any more; what was heard of the rest stays heard.
+    fn take_back(&mut self, advice: &str) {
+        while let Some(at) = self.task.guidance.iter().position(|words| words == advice) {
+            if at < self.task.told().len() {
+                self.task.heard -= 1;
+            }
+            self.task.guidance.remove(at);
         }
     }
 
