@@ -253,10 +253,20 @@ async fn protected_in(
         task: candidate.task,
         gained: &gained,
     };
-    let protected = files.iter().zip(&changes).filter_map(|(file, change)| {
-        let why = rules.why(change)?;
-        Some(ProtectedChange::of(file.change(), why))
-    });
+    let mut found: Vec<Option<String>> = changes.iter().map(|change| rules.why(change)).collect();
+    if found.iter().any(Option::is_some) {
+        let reach = reach_at(runner, gate, candidate.task, candidate.commit).await?;
+        let afterwards = Rules {
+            reach: &reach,
+            ..rules
+        };
+        for (why, change) in found.iter_mut().zip(&changes) {
+            *why = why.take().or_else(|| afterwards.why_afterwards(change));
+        }
+    }
+    let protected = files.iter().zip(found);
+    let protected =
+        protected.filter_map(|(file, why)| Some(ProtectedChange::of(file.change(), why?)));
     Ok(protected.collect())
 }
 

@@ -160,6 +160,14 @@ impl Rules<'_> {
             .or_else(|| self.by_inline_tests(change))
     }
 
+    /// Says how the checks depend on a change, where these rules are those of the candidate itself: whoever allows what the
+    /// checks are to run has to see what that is.
+    pub fn why_afterwards(&self, change: &Change<'_>) -> Option<String> {
+        (!is_test(change.path))
+            .then(|| self.by_entry(change).or_else(|| self.by_use(change.path)))
+            .flatten()
+    }
+
     /// Looks at tests beside the product; who approved that a file goes approved that its tests do.
     fn by_inline_tests(&self, change: &Change<'_>) -> Option<String> {
         let is_wanted = change.after.is_none()

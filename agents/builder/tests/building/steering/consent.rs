@@ -155,6 +155,40 @@ async fn a_yes_to_one_content_opens_nothing_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_changed_makefile_brings_in_is_shown_and_bound_with_it() {
+    let work = "echo good > product.txt; printf 'include more.mk\\n' > Makefile; \
+                printf 'check:\\n\\tgrep -q good product.txt\\n' > more.mk";
+    let house = House::new(&steps("T-1", &[Step::Shell(work.to_owned())])).with_files(&[
+        ("Makefile", "check:\n\tgrep -q good product.txt\n"),
+        ("product.txt", "bad\n"),
+    ]);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "product.txt",
+        "more_files": ["Makefile", "more.mk"],
+        "validation": { "command": "make check", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = asked(&open).await;
+    let paths: Vec<String> = changes(&question)
+        .into_iter()
+        .map(|change| change.path)
+        .collect();
+    assert_eq!(paths, ["Makefile", "more.mk"]);
+    assert!(
+        question.text.contains("+\tgrep -q good"),
+        "{}",
+        question.text
+    );
+    open.answer("T-1", "allow").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_was_done_again_is_asked_about_anew_and_the_older_question_is_over() {
     let other = format!("{WEAK}# another\n");
     let rules = [
