@@ -16,6 +16,8 @@ use crate::task::{Action, Task, TaskState};
 pub enum Fulfilment {
     /// Every task for it has landed, and a check of one of them tells the work from the tree before.
     Met,
+    /// The same, but all that is shown is that the checks could not run before: whoever did the work wrote what shows it.
+    WeaklyMet,
     /// Every task for it has landed, but their checks pass without the work, or all of it together did not pass.
     Unverified,
     /// A task for it has not landed, or there is none.
@@ -27,9 +29,15 @@ impl Fulfilment {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
+            Self::WeaklyMet => "weakly met",
             Self::Unverified => "unverified",
             Self::Open => "open",
         }
+    }
+
+    /// Returns whether what is there shows it, be it weakly.
+    pub const fn is_met(self) -> bool {
+        matches!(self, Self::Met | Self::WeaklyMet)
     }
 
     /// Judges one requirement by the tasks of its build and the evidence of the gates.
@@ -52,15 +60,27 @@ impl Fulfilment {
             if is_unshown && task.block.action == Action::Verify {
                 proofs.retain(|proof| *proof != Some(Proof::CouldNotRun));
             }
-            // Where the tree before was not looked at, the pass stands for itself.
-            let is_shown = holds && proofs.iter().any(|proof| proof.is_none_or(Proof::is_any));
+            let of_task = match holds {
+                true => Self::of_proofs(&proofs),
+                false => Self::Unverified,
+            };
             found = match found {
-                Self::Met => Self::Met,
-                _ if is_shown => Self::Met,
-                _ => Self::Unverified,
+                Self::Open => of_task,
+                known => known.min(of_task),
             };
         }
         found
+    }
+
+    /// Says how far the passes of a task that landed show what it is for, by the best of them.
+    fn of_proofs(proofs: &[Option<Proof>]) -> Self {
+        let of_one = |proof: &Option<Proof>| match proof {
+            Some(Proof::CouldNotRun) => Self::WeaklyMet,
+            Some(proof) if !proof.is_any() => Self::Unverified,
+            // Where the tree before was not looked at, the pass stands for itself.
+            _ => Self::Met,
+        };
+        proofs.iter().map(of_one).min().unwrap_or(Self::Unverified)
     }
 
     /// Judges every requirement that a specification or a task names, in the order in which they are named.
@@ -80,13 +100,21 @@ impl Fulfilment {
         found
     }
 
-    /// Tells how many requirements are met, and which are not shown by anything.
+    /// Tells how many requirements are met, which of them weakly, and which are not shown by anything.
     pub fn summed_up(requirements: &[(RequirementId, Self)]) -> String {
         let of = |wanted: Self| {
             let found = requirements.iter().filter(|(_, is)| *is == wanted);
             found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
         };
-        let mut parts = vec![format!("{} met", of(Self::Met).len())];
+        let weakly = of(Self::WeaklyMet);
+        let mut met = format!("{} met", of(Self::Met).len() + weakly.len());
+        if !weakly.is_empty() {
+            let names = weakly.join(", ");
+            met.push_str(&format!(
+                " ({names} by checks that could not run before the work)"
+            ));
+        }
+        let mut parts = vec![met];
         for left in [Self::Unverified, Self::Open] {
             let names = of(left);
             if !names.is_empty() {
@@ -103,13 +131,13 @@ impl std::fmt::Display for Fulfilment {
     }
 }
 
-/// Says whether the gate saw what landed of a task pass.
 /// Lists what the passes of a task prove.
 fn proofs(task: &Task, evidence: &[Evidence]) -> Vec<Option<Proof>> {
     let passed = evidence.iter().filter(|seen| is_pass(seen, task));
     passed.map(|seen| seen.proof).collect()
 }
 
+/// Says whether the gate saw what landed of a task pass.
 fn is_pass(seen: &Evidence, task: &Task) -> bool {
     let landed = task
         .commit
@@ -160,7 +188,21 @@ mod tests {
             (vec![], vec![], Fulfilment::Open),
             (vec![("T-1", open)], vec![], Fulfilment::Open),
             (vec![("T-1", done)], vec![("T-1", strong)], Fulfilment::Met),
-            (vec![("T-1", done)], vec![("T-1", weak)], Fulfilment::Met),
+            (
+                vec![("T-1", done)],
+                vec![("T-1", weak)],
+                Fulfilment::WeaklyMet,
+            ),
+            (
+                vec![("T-1", done), ("T-2", done)],
+                vec![("T-1", weak), ("T-2", strong)],
+                Fulfilment::Met,
+            ),
+            (
+                vec![("T-1", done), ("T-2", done)],
+                vec![("T-1", nothing), ("T-2", weak)],
+                Fulfilment::WeaklyMet,
+            ),
             (
                 vec![("T-1", done)],
                 vec![("T-1", Some("preserved"))],
@@ -194,7 +236,11 @@ mod tests {
                 vec![("T-1", alone), ("V-1", strong)],
                 Fulfilment::Met,
             ),
-            (vec![("V-1", done)], vec![("V-1", weak)], Fulfilment::Met),
+            (
+                vec![("V-1", done)],
+                vec![("V-1", weak)],
+                Fulfilment::WeaklyMet,
+            ),
         ];
         for (tasks, evidence, expected) in rows {
             let tasks: Vec<Task> = tasks.iter().map(|(id, state)| task(id, *state)).collect();

@@ -247,7 +247,7 @@ impl Trace {
         RequirementView {
             text: self.specified(&id).text,
             requirement: id,
-            met: fulfilment == Fulfilment::Met,
+            met: fulfilment.is_met(),
             fulfilment,
             tasks,
         }
