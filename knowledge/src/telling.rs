@@ -26,8 +26,7 @@ pub fn telling_line(error: &str) -> String {
         "Compiling ",
     ];
     let said = error.lines().next().unwrap_or_default();
-    // Too few tests passed, and all of them did: what they wrote says nothing.
-    if said.contains(TOO_FEW_TESTS) {
+    if is_of_counts(error) {
         return said.chars().take(LONGEST).collect();
     }
     let lines: Vec<&str> = error
@@ -43,6 +42,14 @@ pub fn telling_line(error: &str) -> String {
         .copied();
     let line = telling.unwrap_or(said);
     line.chars().take(LONGEST).collect()
+}
+
+/// Says whether too few tests passed, and all of them did: that is of the plan, and nothing that they wrote says anything.
+pub fn is_of_counts(error: &str) -> bool {
+    error
+        .lines()
+        .next()
+        .is_some_and(|said| said.contains(TOO_FEW_TESTS))
 }
 
 /// Says whether a line holds more than numbers and the marks of progress, such as `....s.. [ 25%]`.

@@ -2,7 +2,8 @@
 
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{
-    Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle, telling_line,
+    Draft, PlannedInjection, generalise, inject, is_lesson, is_of_counts, record, retrieve, settle,
+    telling_line,
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, Failure};
@@ -105,7 +106,7 @@ pub(crate) async fn learn(
         .failures
         .iter()
         .rev()
-        .find(|failure| is_lesson(failure.class));
+        .find(|failure| is_lesson(failure.class) && !is_of_counts(&failure.error));
     if task.block.action == Action::Verify || (mended.is_none() && report.lesson.is_none()) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Takes the lesson of a task that failed for good, or passed after it had failed.
 
-use ropewalk_knowledge::{Draft, confirm, generalise, is_lesson, record};
+use ropewalk_knowledge::{Draft, confirm, generalise, is_lesson, is_of_counts, record};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::{BuildId, KnowledgeId, TaskId};
@@ -43,13 +43,14 @@ pub(super) async fn ended(
 
 fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
     // What was mended may have been followed by what teaches nothing.
-    let mended = failed
-        .failures()
-        .rfind(|failure| failed.self_corrected() && is_lesson(failure.class));
+    let mended = failed.failures().rfind(|failure| {
+        failed.self_corrected() && is_lesson(failure.class) && !is_of_counts(&failure.error)
+    });
     let told = mended.or_else(|| failed.failures().next_back());
     told.is_some_and(|last| {
         decide::should_record_gotcha(&FailureFacts {
             class: last.class,
+            is_of_counts: is_of_counts(&last.error),
             self_corrected: failed.self_corrected(),
             will_retry,
             repeated: failed

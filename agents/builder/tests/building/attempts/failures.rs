@@ -102,6 +102,29 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_a_plan_asks_for_more_tests_is_no_lesson() {
+    let one = "echo 'ok 1 - a'; echo '1..1'\n";
+    let two = "echo 'ok 1 - a'; echo 'ok 2 - b'; echo '1..2'\n";
+    let rules = [
+        writes("T-1", "T-1.sh", two, Some("2 are asked for")),
+        writes("T-1", "T-1.sh", one, None),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.sh",
+        "validation": { "command": "sh T-1.sh", "expected": "tests >= 2" },
+    }]);
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let failure = &task(&tasks, "T-1").failures[0];
+    assert!(failure.error.contains("2 are asked for"), "{failure:?}");
+    assert_eq!(lessons(&open).await.len(), 0);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet() {
     let lesson = "printf of dash knows no %q, which the plan took for granted.";
     let input = json!({ "summary": "Done.", "lesson": { "text": lesson, "globs": ["*.txt"] } });
