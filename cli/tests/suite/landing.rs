@@ -74,7 +74,7 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     let preview = world.json(&format!("build land {build} --dry-run"));
     assert_eq!(
         preview,
-        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks" })
+        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks", "requirements": "1 met" })
     );
     let said = world.run(&format!("build land {build} --dry-run"));
     assert!(said.contains("come along in `ideas/walks`"), "{said}");
@@ -297,6 +297,8 @@ fn a_requirement_that_no_check_shows_is_told_as_unverified() {
     let shown = world.json(&format!("build show {build}"));
     assert_eq!(shown["requirements"][0]["fulfilment"], "unverified");
     assert_eq!(shown["requirements"][0]["met"], false, "{shown}");
+    let said = world.run(&format!("build land {build} --dry-run"));
+    assert!(said.contains("0 met, 1 unverified (FR-1)"), "{said}");
     let told = world.run(&format!("build show {build}"));
     let line = told
         .lines()

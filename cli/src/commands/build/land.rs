@@ -5,6 +5,8 @@ use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::views::review::{self, ObjectionView};
+use ropewalk_desk::views::trace::Trace;
+use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
@@ -62,6 +64,8 @@ struct Prospect {
     /// The branches of which it holds work that has not landed by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comes_along: Vec<String>,
+    /// How far its requirements are shown.
+    requirements: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objections: Vec<ObjectionView>,
 }
@@ -118,9 +122,11 @@ impl Land {
             let clone = wiring::open_clone(&desk.project, git).await?;
             let request = LandRequest { shape, ..request };
             let preview = land::preview(&clone, &context, &request).await;
+            let trace = Trace::load(&desk.store, &build).await?;
             let prospect = Prospect {
                 preview: explained(preview, app)?,
                 comes_along,
+                requirements: Fulfilment::summed_up(&trace.fulfilments()),
                 objections: review::objections(&desk.store, build.id).await?,
             };
             return app.output.show(&prospect, previewed);
@@ -172,9 +178,10 @@ fn previewed(prospect: &Prospect) -> String {
         format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
     });
     format!(
-        "build {}: {} {how}{gate}; nothing was landed\n{}{documents}{objections}",
+        "build {}: {} {how}{gate}; nothing was landed\nrequirements: {}\n{}{documents}{objections}",
         preview.build,
         preview.into,
+        prospect.requirements,
         along("comes", &prospect.comes_along)
     )
 }
