@@ -135,6 +135,12 @@ impl Models {
         std::iter::once(self.of(role)).chain(fallbacks).collect()
     }
 
+    /// Returns the narrowest window among those that do a role, in tokens; none where none is known.
+    pub fn window_tokens(&self, role: ModelRole) -> Option<u64> {
+        let ladder = self.ladder(role).into_iter();
+        ladder.filter_map(|entry| entry.window_tokens).min()
+    }
+
     /// Returns a model of `provider`, if some role uses one.
     pub fn of_provider(&self, provider: &str) -> Option<&ModelEntry> {
         let mut entries = self.roles().into_iter().map(|(_, entry)| entry);

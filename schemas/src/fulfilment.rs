@@ -60,9 +60,10 @@ impl Fulfilment {
             if is_unshown && task.block.action == Action::Verify {
                 proofs.retain(|proof| *proof != Some(Proof::CouldNotRun));
             }
-            let of_task = match holds {
-                true => Self::of_proofs(&proofs),
-                false => Self::Unverified,
+            let of_task = if holds {
+                Self::of_proofs(&proofs)
+            } else {
+                Self::Unverified
             };
             found = match found {
                 Self::Open => of_task,
@@ -107,14 +108,14 @@ impl Fulfilment {
             found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
         };
         let weakly = of(Self::WeaklyMet);
-        let mut met = format!("{} met", of(Self::Met).len() + weakly.len());
-        if !weakly.is_empty() {
+        let how = if weakly.is_empty() {
+            String::new()
+        } else {
             let names = weakly.join(", ");
-            met.push_str(&format!(
-                " ({names} by checks that could not run before the work)"
-            ));
-        }
-        let mut parts = vec![met];
+            format!(" ({names} by checks that could not run before the work)")
+        };
+        let met = of(Self::Met).len() + weakly.len();
+        let mut parts = vec![format!("{met} met{how}")];
         for left in [Self::Unverified, Self::Open] {
             let names = of(left);
             if !names.is_empty() {

@@ -24,23 +24,35 @@ use ropewalk_engine::schema_of;
 const SUBMIT: &str = "review";
 /// How often a wrong submission is sent back.
 const REPAIRS: u32 = 2;
+/// Who reviews.
+pub(super) const ROLE: ModelRole = ModelRole::Small;
 /// How often the model is asked. It may look around first; what matters stands in what it is told.
 const TURNS: u32 = 20;
 /// So much of the change is shown: what a review does not see it has to read by itself, a call for each file.
 const DIFF_BYTES: usize = 200_000;
+/// So much of the window of a model that change fills at most, in bytes a token: a third of it at most, as code goes.
+const BYTES_PER_TOKEN: u64 = 1;
 /// So much of a question, and of its answer, is shown.
 const QUESTION_LETTERS: usize = 600;
 /// So much of one failure is shown.
 const FAILURE_LETTERS: usize = 1_500;
 
+/// Returns how much of a change a model of such a window is shown.
+fn diff_bytes(window_tokens: Option<u64>) -> usize {
+    let room = window_tokens.map(|window| window * BYTES_PER_TOKEN);
+    let room = room.and_then(|room| usize::try_from(room).ok());
+    room.map_or(DIFF_BYTES, |room| room.min(DIFF_BYTES))
+}
+
 /// Builds the job of a model that looks with `tools`, if there is anything to look at; the error says why there is none.
 pub(super) fn job(
     prompts: &Prompts,
     (reviewed, changed): (&ReviewedBuild, Option<&BuildChanges>),
-    tools: Option<Toolbox>,
+    (tools, window_tokens): (Option<Toolbox>, Option<u64>),
 ) -> Result<Job, String> {
     let build = &reviewed.build;
-    let shown = changed.map(|changed| change::fitted(&changed.diff, DIFF_BYTES));
+    let most = diff_bytes(window_tokens);
+    let shown = changed.map(|changed| change::fitted(&changed.diff, most));
     let values = json!({
         "build": format!("{} of {}", build.id, build.idea),
         "outcome": outcome(reviewed),
@@ -63,7 +75,7 @@ pub(super) fn job(
         .map_err(|error| error.to_string())?;
     Ok(Job {
         journal_key: journal_key(reviewed),
-        role: ModelRole::Small,
+        role: ROLE,
         script: ScriptKey {
             agent: "improvement".to_owned(),
             idea: build.idea.to_string(),
@@ -194,4 +206,21 @@ fn known(reviewed: &ReviewedBuild) -> Vec<Value> {
     known
         .map(|item| json!({ "kind": item.kind, "text": item.content }))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_leaves_room_in_the_window_of_whoever_reviews_it() {
+        let rows = [
+            (None, DIFF_BYTES),
+            (Some(8_192), 8_192),
+            (Some(1_000_000), DIFF_BYTES),
+        ];
+        for (window, bytes) in rows {
+            assert_eq!(diff_bytes(window), bytes, "{window:?}");
+        }
+    }
 }

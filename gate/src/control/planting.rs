@@ -18,7 +18,7 @@ const PLANTED: usize = 40;
 const LOOKED_AT: usize = 1_000;
 
 /// A commit with a planted test, and another one at which a check that looks there tells of it.
-pub(crate) struct Planted {
+pub(crate) struct PlantedTest {
     name: String,
     here: CommitId,
     there: CommitId,
@@ -30,7 +30,7 @@ pub(crate) struct Planted {
 pub(crate) async fn can_fail(
     site: &mut Site<'_>,
     checks: &[Check<'_>],
-    planted: &Planted,
+    planted: &PlantedTest,
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
@@ -74,12 +74,12 @@ fn is_told(run: &CheckRun, name: &str) -> bool {
 pub(crate) async fn plant_beside(
     clone: &LocalClone,
     (commit, base): (&CommitId, &CommitId),
-) -> Result<Option<Planted>, GateError> {
+) -> Result<Option<PlantedTest>, GateError> {
     let name = planted::name(commit);
     let paths = paths_of_tests(clone, base, planted::may_take).await?;
     let there = plant(clone, base, &paths, &name).await?;
     let here = plant(clone, commit, &paths, &name).await?;
-    Ok(here.zip(there).map(|(here, there)| Planted {
+    Ok(here.zip(there).map(|(here, there)| PlantedTest {
         name,
         here,
         there,
@@ -92,7 +92,7 @@ pub(crate) async fn plant_beside(
 pub(crate) async fn plant_alone(
     clone: &LocalClone,
     commit: &CommitId,
-) -> Result<Option<Planted>, GateError> {
+) -> Result<Option<PlantedTest>, GateError> {
     let name = planted::name(commit);
     let paths = paths_of_tests(clone, commit, planted::may_be_cleared).await?;
     let Some(here) = plant(clone, commit, &paths, &name).await? else {
@@ -101,7 +101,7 @@ pub(crate) async fn plant_alone(
     let alone = |path: &str, text: &str| Some(planted::alone(path, text, &name));
     let changes = rewritten(clone, commit, &paths, alone).await?;
     let there = altered(clone, commit, &changes).await?;
-    Ok(Some(Planted {
+    Ok(Some(PlantedTest {
         name,
         here,
         there,

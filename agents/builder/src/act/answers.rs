@@ -191,11 +191,11 @@ async fn protected(
     };
     let key = answer.question_id.to_string();
     let question = context.store.get::<Question>(&key).await?;
-    let content = question.and_then(|row| row.record.content);
-    let refusals = refusals(content.as_ref());
+    let asked = question.and_then(|row| row.record.content);
+    let refusals = refusals(asked.as_ref());
     let input = match ProtectedFiles::of(answer.choice.as_ref()) {
         Some(ProtectedFiles::Allow) => Input::Allow {
-            shown: shown(context, &row, content).await?,
+            shown: shown(context, &row, asked).await?,
             overruled: refusals,
         },
         Some(ProtectedFiles::Keep) | None => Input::Forbid { told: refusals },
@@ -204,15 +204,18 @@ async fn protected(
 }
 
 /// Lists what the next attempt is told where a change of protected files was refused.
-fn refusals(content: Option<&Content>) -> Vec<String> {
-    let Some(Content::Files { changes, .. }) = content else {
+fn refusals(asked: Option<&Content>) -> Vec<String> {
+    let Some(Content::Files { changes, .. }) = asked else {
         return vec!["A person refused the change that was asked about: the tests, gate and CI files stay as they are.".to_owned()];
     };
     let of = |file: &FileChange| {
-        format!(
-            "A person refused the change of `{}` that was asked about: leave it as it is.",
-            file.path
-        )
+        let path = &file.path;
+        let left = if file.before.is_some() {
+            "leave it as it is"
+        } else {
+            "do without it"
+        };
+        format!("A person refused the change of `{path}` that was asked about: {left}.")
     };
     changes.iter().map(of).collect()
 }
@@ -221,9 +224,9 @@ fn refusals(content: Option<&Content>) -> Vec<String> {
 async fn shown(
     context: &Context,
     task: &Task,
-    content: Option<Content>,
+    asked: Option<Content>,
 ) -> Result<Option<KeptWork>, BuilderError> {
-    let Some(Content::Files { candidate, .. }) = content else {
+    let Some(Content::Files { candidate, .. }) = asked else {
         return Ok(None);
     };
     let attempts = Query::new()

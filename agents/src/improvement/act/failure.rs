@@ -2,6 +2,7 @@
 
 use ropewalk_knowledge::{Draft, confirm, generalise, is_lesson, is_of_counts, record};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::{BuildId, KnowledgeId, TaskId};
 use ropewalk_store::ChangeSet;
@@ -42,15 +43,16 @@ pub(super) async fn ended(
 }
 
 fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
+    let teaches = |failure: &&Failure| is_lesson(failure.class) && !is_of_counts(&failure.error);
     // What was mended may have been followed by what teaches nothing.
-    let mended = failed.failures().rfind(|failure| {
-        failed.self_corrected() && is_lesson(failure.class) && !is_of_counts(&failure.error)
-    });
-    let told = mended.or_else(|| failed.failures().next_back());
+    let mended = failed
+        .failures()
+        .rfind(|failure| failed.self_corrected() && teaches(failure));
+    let last = || failed.failures().next_back();
+    let told = mended.or_else(|| last().filter(|failure| !is_of_counts(&failure.error)));
     told.is_some_and(|last| {
         decide::should_record_gotcha(&FailureFacts {
             class: last.class,
-            is_of_counts: is_of_counts(&last.error),
             self_corrected: failed.self_corrected(),
             will_retry,
             repeated: failed

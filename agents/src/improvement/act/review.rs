@@ -122,7 +122,8 @@ async fn interpretation(
 ) -> Result<Findings, AgentError> {
     let reading = reading(options, reviewed).await;
     let tools = reading.as_ref().map(|reading| reading.tools.clone());
-    let asked = match prompt::job(&options.prompts, (reviewed, changed), tools) {
+    let window = options.engine.models().window_tokens(prompt::ROLE);
+    let asked = match prompt::job(&options.prompts, (reviewed, changed), (tools, window)) {
         Ok(job) => {
             let (engine, never) = (&options.engine, CancellationToken::new());
             match engine.run(&job, &never, &SilentObserver).await {

@@ -9,8 +9,6 @@ use ropewalk_schemas::task::Action;
 pub struct FailureFacts {
     /// Its class.
     pub class: FailureClass,
-    /// Whether it says that too few tests passed, and nothing else.
-    pub is_of_counts: bool,
     /// Whether the task passed after it: then the build has written the lesson down.
     pub self_corrected: bool,
     /// Whether another try follows, which may yet correct it.
@@ -44,7 +42,7 @@ pub fn should_record_gotcha(failure: &FailureFacts) -> bool {
             | FailureClass::SecretFound
             | FailureClass::Tampered
     );
-    if environmental || of_conduct || failure.is_of_counts {
+    if environmental || of_conduct {
         return false;
     }
     if failure.self_corrected {
@@ -136,18 +134,12 @@ mod tests {
         for (class, self_corrected, will_retry, repeated, seen_before, expected) in rows {
             let facts = FailureFacts {
                 class,
-                is_of_counts: false,
                 self_corrected,
                 will_retry,
                 repeated,
                 seen_before,
             };
             assert_eq!(should_record_gotcha(&facts), expected, "{facts:?}");
-            let of_counts = FailureFacts {
-                is_of_counts: true,
-                ..facts
-            };
-            assert!(!should_record_gotcha(&of_counts), "{of_counts:?}");
         }
     }
 
