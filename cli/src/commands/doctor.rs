@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_config::{Environment, LoadedConfig};
+use ropewalk_config::{Environment, LoadedConfig, PROJECT_FILE};
 use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::{agent, alert, dead_letter};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::amount::{counted, counted_as};
 use ropewalk_server::Checkup;
@@ -30,6 +31,9 @@ const LETTERS: u32 = 1_000;
 
 /// So many bytes are written to see whether a file can be.
 const PROBE_BYTES: usize = 16 * 1024;
+
+/// A project file is no longer than this: 1 MiB.
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// A state with less room than this holds few checkouts: 512 MiB.
 const LITTLE_ROOM: u64 = 512 * 1024 * 1024;
@@ -161,7 +165,34 @@ async fn inspected(project: &Project, git: &Git) -> Result<Vec<Finding>, CliErro
     let mut findings = vec![Finding::new("repository", Fitness::Ok, detail)];
     findings.extend(left_out.map(|told| warn("submodules", told)));
     findings.extend(clipped.map(|told| warn("conventions", told)));
+    findings.push(gate(project, git, &user).await?);
     Ok(findings)
+}
+
+/// Looks whether a gate judges besides the tasks' own checks, and whether a build has the one that is written here.
+async fn gate(project: &Project, git: &Git, user: &UserRepository) -> Result<Finding, CliError> {
+    const CHECK: &str = "gate";
+    let commands = project.config().gate.commands.len();
+    if commands == 0 {
+        let told = "no command: each task is judged by its own check alone; `[[gate.commands]]` takes the command of your tests";
+        return Ok(Finding::new(CHECK, Fitness::Warn, told));
+    }
+    let path: Vec<RepoPath> = RepoPath::parse(PROJECT_FILE).into_iter().collect();
+    let committed = user.read_small_files(git, &path, MOST_BYTES).await?;
+    let committed = committed.into_iter().next().flatten();
+    let written = project.loaded.project_file.as_ref();
+    let written = written.and_then(|file| std::fs::read(file).ok());
+    if committed.is_some() && committed != written {
+        let told = format!(
+            "`{PROJECT_FILE}` is not what was committed last, and a build has the gate of the commit that it begins from: commit it"
+        );
+        return Ok(Finding::new(CHECK, Fitness::Warn, told));
+    }
+    Ok(Finding::new(
+        CHECK,
+        Fitness::Ok,
+        counted(commands, "command"),
+    ))
 }
 
 /// Looks whether each right is somebody's, where people are named.

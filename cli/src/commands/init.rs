@@ -97,7 +97,7 @@ impl Init {
         }
         app.output.show(&initialised, |done| {
             format!(
-                "wrote {}\nproject     {}\nstate       {}{}\n{}next        `ropewalk doctor` checks everything, the key of a model among it; then \
+                "wrote {}\nproject     {}\nstate       {}{}\n{}next        commit `ropewalk.toml`; `ropewalk doctor` checks everything, the key of a model among it; then \
                  `ropewalk idea new \"…\"`",
                 done.file.display(),
                 done.name,

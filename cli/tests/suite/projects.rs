@@ -207,6 +207,7 @@ fn doctor(world: &World, arguments: &str) -> Vec<Value> {
 #[test]
 fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     let world = World::scripted();
+    world.write("ropewalk.toml", &(project_file(&world) + GATE));
     let verdicts = |findings: &Value| -> Vec<String> {
         let findings = findings.as_array().unwrap().iter();
         findings
@@ -249,6 +250,37 @@ fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     for wanted in ["no commit", "git commit --allow-empty -m start"] {
         assert!(row.to_string().contains(wanted), "{row}");
     }
+}
+
+const GATE: &str = "\n[[gate.commands]]\nname = \"tests\"\ncommand = \"true\"\n";
+
+fn project_file(world: &World) -> String {
+    std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap()
+}
+
+#[test]
+fn the_doctor_says_whose_gate_judges_what_is_built() {
+    let world = World::scripted();
+    let gate = || -> (String, String) {
+        let found = doctor(&world, "");
+        let row = found.iter().find(|finding| finding["check"] == "gate");
+        let said = |name: &str| row.unwrap()[name].as_str().unwrap().to_owned();
+        (said("verdict"), said("detail"))
+    };
+    let (verdict, told) = gate();
+    assert!(
+        verdict == "warn" && told.contains("`[[gate.commands]]` takes"),
+        "{told}"
+    );
+    let with_gate = project_file(&world) + GATE;
+    world.write("ropewalk.toml", &with_gate);
+    assert_eq!(gate(), ("ok".to_owned(), "1 command".to_owned()));
+    world.git(&["add", "ropewalk.toml"]);
+    world.git(&["commit", "--quiet", "-m", "A gate"]);
+    assert_eq!(gate().0, "ok");
+    world.write("ropewalk.toml", &with_gate.replace("\"true\"", "\"false\""));
+    let (verdict, told) = gate();
+    assert!(verdict == "warn" && told.ends_with("commit it"), "{told}");
 }
 
 #[test]
