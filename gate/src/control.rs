@@ -19,7 +19,7 @@ use crate::difference::protected::ProtectedChange;
 use crate::error::GateError;
 use crate::runner::Check;
 use crate::site::Site;
-pub(crate) use planting::{can_fail, plant_alone, plant_beside};
+pub(crate) use planting::{can_fail, plant};
 
 /// The most changed files of tests of which each is tried by itself.
 const TRIED_ALONE: usize = 8;
@@ -51,12 +51,18 @@ pub(crate) fn of_tests<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check
         .collect()
 }
 
-/// Picks the own checks of tasks that did so, each command once.
-pub(crate) fn of_tasks<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+/// Picks the checks that have to be able to fail, each command once: the commands of a gate where one of them counted tests,
+/// and the tasks' own checks beside them where none did.
+pub(crate) fn to_fail<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+    let mut ran = checks.iter().zip(runs);
+    let gate_counts = ran.any(|(check, run)| {
+        let passed = run.tests.as_ref().map_or(0, |tests| tests.passed);
+        check.expected.is_none() && passed > 0
+    });
     let mut found: Vec<Check<'a>> = Vec::new();
     for check in checks_that_may_count(checks, runs) {
         let known = found.iter().any(|other| other.command == check.command);
-        if check.expected.is_some() && !known {
+        if !known && (check.expected.is_none() || !gate_counts) {
             found.push(*check);
         }
     }
@@ -243,18 +249,24 @@ mod tests {
     }
 
     #[test]
-    fn each_command_of_tasks_is_put_to_the_test_once() {
+    fn each_command_has_to_be_able_to_fail_once_and_those_of_tasks_where_no_gate_counts() {
         let own = |command| Check {
             expected: Some(&Expectation::ExitZero),
             ..Check::alone("T-1", command, Duration::ZERO)
         };
-        let gate = Check::alone("tests", "pytest", Duration::ZERO);
+        let gate = Check::alone("tests", "sh lint.sh", Duration::ZERO);
         let checks = [gate, own("pytest"), own("pytest"), own("true"), own("./a")];
-        let runs: Vec<CheckRun> = checks.iter().map(|_| run(None, &[], "")).collect();
-        let found = of_tasks(&checks, &runs);
-        let commands: Vec<&str> = found.iter().map(|check| check.command).collect();
-        assert_eq!(commands, ["pytest", "./a"]);
-        assert!(found.iter().all(|check| check.expected.is_some()));
+        for (by_gate, expected) in [
+            (None, &["sh lint.sh", "pytest", "./a"][..]),
+            (Some(0), &["pytest", "./a"]),
+            (Some(2), &["sh lint.sh"]),
+        ] {
+            let mut runs: Vec<CheckRun> = checks.iter().map(|_| run(None, &[], "")).collect();
+            runs[0] = run(by_gate, &[], "");
+            let found = to_fail(&checks, &runs);
+            let commands: Vec<&str> = found.iter().map(|check| check.command).collect();
+            assert_eq!(commands, expected, "{by_gate:?}");
+        }
     }
 
     #[test]

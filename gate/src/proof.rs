@@ -69,6 +69,8 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
     let stumbled = signs.any(|sign| run.output.contains(sign));
     match &run.tests {
         // Where tests were counted, their own number says more than a line among many.
+        // That there are fewer tests than are asked for says nothing of the work.
+        Some(tests) if tests.failed == 0 && run.exit_code == Some(0) => false,
         Some(tests) if tests.passed > 0 => tests.failed > 0 || !stumbled,
         Some(tests) => tests.failed > 0 && !stumbled,
         None => !stumbled,
@@ -212,6 +214,7 @@ mod tests {
                 "test result: ok. 0 passed; 0 failed; 0 ignored;",
                 Proof::CouldNotRun,
             ),
+            (0, "Ran 2 tests in 0.001s\n\nOK", Proof::CouldNotRun),
             (
                 2,
                 "make: *** No rule to make target 'test'.  Stop.",

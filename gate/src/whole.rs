@@ -98,20 +98,13 @@ async fn run_controlled(
     let Some(runs) = run(site, gate, checks, cancel, findings).await? else {
         return Ok(None);
     };
-    if findings.is_clean() {
-        let by_gate = control::of_tests(checks, &runs);
-        // Where no command of the gate runs tests, those of the tasks are all that judges.
-        let by_tasks = control::of_tasks(checks, &runs);
-        let (counted, planted) = match (by_gate.is_empty(), by_tasks.is_empty()) {
-            (false, _) => (by_gate, control::plant_beside(clone, commits).await?),
-            (true, false) => (by_tasks, control::plant_alone(clone, commits.0).await?),
-            (true, true) => (by_gate, None),
-        };
-        if let Some(planted) = planted
-            && !control::can_fail(site, &counted, &planted, cancel, findings).await?
-        {
-            return Ok(None);
-        }
+    let counted = control::to_fail(checks, &runs);
+    if findings.is_clean()
+        && !counted.is_empty()
+        && let Some(planting) = control::plant(clone, commits).await?
+        && !control::can_fail(site, &counted, &planting, cancel, findings).await?
+    {
+        return Ok(None);
     }
     Ok(Some(runs))
 }

@@ -1,4 +1,4 @@
-//! Writes a test that cannot pass behind those of a file, as its language and its runner have them.
+//! Writes tests that cannot pass behind those of a file, as its language and its runner have them.
 //!
 //! Each tries every assertion that it knows, and passes only where one of them lets something false go: so that who
 //! takes away what one of them finds is seen, too. To know one more language: write its function, and name its endings.
@@ -10,11 +10,27 @@ use crate::difference::protected::is_test;
 /// So many letters of a hash make a name that nothing else has.
 const LETTERS: usize = 12;
 
-/// Names the test that is planted into a commit; nobody who wrote the commit can know it.
-pub(super) fn name(commit: &CommitId) -> String {
-    let hash = ContentHash::of(commit.as_str().as_bytes()).to_string();
+/// Names the test that is planted into a file of a commit.
+pub(super) fn name(commit: &CommitId, path: &str) -> String {
+    let hash = ContentHash::of(format!("{} {path}", commit.as_str()).as_bytes()).to_string();
     let letters: String = hash.chars().rev().take(LETTERS).collect();
     format!("case_{letters}")
+}
+
+/// Lists the names by which a runner tells of what is planted under `name` into a file.
+pub(super) fn names(path: &str, name: &str) -> Vec<String> {
+    let part = (ending(path) == "py").then(|| part(name));
+    std::iter::once(name.to_owned()).chain(part).collect()
+}
+
+/// Names the test that fails in a part of itself.
+fn part(name: &str) -> String {
+    name.replacen("case", "part", 1)
+}
+
+/// Names the class of both, which stands in the names of each.
+fn group(name: &str) -> String {
+    name.replacen("case", "group", 1)
 }
 
 /// Says whether a file may hold tests, by its name.
@@ -27,16 +43,21 @@ pub(super) fn may_take(path: &str) -> bool {
     }
 }
 
+/// Says whether a file is there for tests alone, or is run on the way to them, by its name. What steers a runner stays.
+pub(super) fn is_for_tests(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name == "__init__.py" || (may_take(path) && is_test(path) && name != "conftest.py")
+}
+
 /// Returns a file of tests with one more that cannot pass; none where it holds no tests that are understood.
 pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
     let planted = planted(path, text, name)?;
     // A file of Python that runs its tests by itself does so with its last lines.
-    let begins = |line: &str| line.starts_with("if __name__");
-    match text
-        .lines()
-        .position(begins)
-        .filter(|_| ending(path) == "py")
-    {
+    let runs = |line: &str| {
+        let at_once = !line.starts_with([' ', '\t']);
+        at_once && (line.contains("__main__") || line.contains(MAIN))
+    };
+    match text.lines().position(runs).filter(|_| ending(path) == "py") {
         None => Some(format!("{text}\n{planted}")),
         Some(line) => {
             let lines: Vec<&str> = text.lines().collect();
@@ -46,30 +67,28 @@ pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
     }
 }
 
-/// Says whether a file runs, or is run on the way to, what somebody wrote for tests; not so those of Rust, which may hold the
-/// product as well.
-pub(super) fn may_be_cleared(path: &str) -> bool {
-    let is_package = path == "__init__.py" || path.ends_with("/__init__.py");
-    is_package || (ending(path) != "rs" && may_take(path))
-}
+/// What runs the tests of a file of Python.
+const MAIN: &str = "unittest.main(";
 
-/// Returns what a file of tests would be with the planted test and nothing else: its runner is asked, and nobody who wrote it.
-pub(super) fn alone(path: &str, text: &str, name: &str) -> String {
-    let planted = planted(path, text, name).unwrap_or_default();
-    let runs_itself = text.contains("unittest.main(") && !planted.is_empty();
-    match ending(path) {
-        "py" if runs_itself => {
+/// Returns a file like `text` with the planted test and nothing else: its runner is asked, and nobody who wrote it. Without a
+/// name not even that stands there.
+pub(super) fn alone(path: &str, text: &str, name: Option<&str>) -> String {
+    let planted = name.and_then(|name| planted(path, text, name));
+    let planted = planted.unwrap_or_default();
+    match (ending(path), name) {
+        ("py", Some(name)) if text.contains(MAIN) && !planted.is_empty() => {
             format!("{planted}if __name__ == \"__main__\":\n    {name}_unittest.main()\n")
         }
-        "go" => {
-            let is_package = |line: &&str| line.starts_with("package ");
-            let package = text.lines().find(is_package).unwrap_or_default();
+        ("go", _) => {
+            let is_head =
+                |line: &&str| line.starts_with("package ") || line.starts_with("//go:build ");
+            let head: Vec<&str> = text.lines().filter(is_head).collect();
             let import = if planted.is_empty() {
                 ""
             } else {
                 "import \"testing\"\n"
             };
-            format!("{package}\n\n{import}{planted}")
+            format!("{}\n\n{import}{planted}", head.join("\n\n"))
         }
         _ => planted,
     }
@@ -103,17 +122,32 @@ const PYTHON: &str = r#"
 import unittest as NAME_unittest
 
 
-class NAME(NAME_unittest.TestCase):
+class GROUP(NAME_unittest.TestCase):
     def test_NAME(self):
         claims = [
             lambda: self.assertEqual(1, 2),
+            lambda: self.assertEqual("a", "b"),
+            lambda: self.assertEqual([1], [2]),
+            lambda: self.assertEqual((1,), (2,)),
+            lambda: self.assertEqual({1: 1}, {1: 2}),
+            lambda: self.assertEqual({1}, {2}),
             lambda: self.assertNotEqual(1, 1),
             lambda: self.assertTrue(False),
             lambda: self.assertFalse(True),
             lambda: self.assertIs(1, None),
+            lambda: self.assertIsNot(None, None),
             lambda: self.assertIsNone(1),
+            lambda: self.assertIsNotNone(None),
             lambda: self.assertIn(1, []),
+            lambda: self.assertNotIn(1, [1]),
+            lambda: self.assertIsInstance(1, str),
+            lambda: self.assertAlmostEqual(1, 2),
+            lambda: self.assertGreater(1, 2),
+            lambda: self.assertLess(2, 1),
+            lambda: self.assertRegex("a", "b"),
+            lambda: self.assertCountEqual([1], [2]),
             lambda: self.assertRaises(ValueError, int, "1"),
+            lambda: self.fail(),
         ]
         held = 0
         for claim in claims:
@@ -124,12 +158,21 @@ class NAME(NAME_unittest.TestCase):
         if held == len(claims):
             raise AssertionError("NAME cannot pass")
 
+    def test_PART(self):
+        with self.subTest():
+            raise AssertionError("PART cannot pass")
+
 
 "#;
 
 fn python(text: &str, name: &str) -> Option<String> {
     let has_tests = text.contains("def test") || text.contains("TestCase");
-    has_tests.then(|| PYTHON.replace("NAME", name))
+    has_tests.then(|| {
+        PYTHON
+            .replace("NAME", name)
+            .replace("PART", &part(name))
+            .replace("GROUP", &group(name))
+    })
 }
 
 fn go(text: &str, name: &str) -> Option<String> {
@@ -139,17 +182,29 @@ fn go(text: &str, name: &str) -> Option<String> {
     })
 }
 
+/// Says whether a function is called, and none whose name merely ends like it.
+fn calls(text: &str, name: &str) -> bool {
+    let call = format!("{name}(");
+    text.match_indices(&call).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        !before.is_some_and(|letter| letter.is_alphanumeric() || "_$.".contains(letter))
+    })
+}
+
 /// What holds of the assertions of node, given `test`, `assert` and a name.
 const NODE: &str = r"
 TEST('NAME', () => {
   const claims = [
     () => ASSERT.equal(1, 2),
+    () => ASSERT.notEqual(1, 1),
     () => ASSERT.strictEqual(1, 2),
     () => ASSERT.notStrictEqual(1, 1),
     () => ASSERT.deepEqual([1], [2]),
     () => ASSERT.deepStrictEqual([1], [2]),
+    () => ASSERT.match('a', /b/),
     () => ASSERT.ok(false),
     () => ASSERT(false),
+    () => ASSERT.fail(),
     () => ASSERT.throws(() => 1),
   ];
   const held = claims.filter((claim) => { try { claim(); return false; } catch { return true; } });
@@ -191,9 +246,14 @@ fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
         }
     };
     let assert = format!("{name}_assert");
+    let asserts = if text.contains("assert/strict") {
+        "node:assert/strict"
+    } else {
+        "node:assert"
+    };
     let (head, body, call) = if text.contains("node:test") {
-        let head = bring(&format!("{{ test: {name}_test }}"), "node:test")
-            + &bring(&assert, "node:assert");
+        let head =
+            bring(&format!("{{ test: {name}_test }}"), "node:test") + &bring(&assert, asserts);
         (head, NODE, format!("{name}_test"))
     } else if text.contains("vitest") || text.contains("@jest/globals") {
         let from = if text.contains("vitest") {
@@ -203,10 +263,10 @@ fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
         };
         let what = format!("{{ test: {name}_test, expect: {name}_expect }}");
         (bring(&what, from), EXPECT, format!("{name}_test"))
-    } else if text.contains("expect(") {
+    } else if calls(text, "expect") {
         (String::new(), EXPECT, "it".to_owned())
-    } else if text.contains("it(") {
-        (bring(&assert, "node:assert"), NODE, "it".to_owned())
+    } else if calls(text, "it") {
+        (bring(&assert, asserts), NODE, "it".to_owned())
     } else {
         return None;
     };
@@ -280,17 +340,52 @@ mod tests {
             let (passed, said) = run(&[("calc.py", honest), ("tests/test_calc.py", &test)], own);
             assert!(!passed && said.contains(NAME), "{said}");
             assert!(
-                said.contains("Ran 2 tests") && said.contains("failures=1"),
+                said.contains("Ran 3 tests") && said.contains("failures=2"),
                 "{said}"
             );
         }
-        for takes in ["assertEqual", "assertIn", "assertRaises", "assertIsNone"] {
+        for takes in [
+            "assertEqual",
+            "assertMultiLineEqual",
+            "assertListEqual",
+            "assertDictEqual",
+            "assertIn",
+            "assertRaises",
+            "assertIsNone",
+            "fail",
+        ] {
             let patched = format!(
                 "import unittest\nunittest.TestCase.{takes} = lambda *a, **k: None\n\n\n{honest}"
             );
             let files = [("calc.py", patched.as_str()), ("tests/test_calc.py", &test)];
-            let (passed, said) = run(&files, &command);
-            assert!(passed, "{takes}: {said}");
+            let (_, said) = run(&files, &command);
+            assert!(!said.contains(&format!("{NAME} cannot")), "{takes}: {said}");
+        }
+        let swallows = format!(
+            "import unittest, contextlib\n@contextlib.contextmanager\ndef swallow(self, *a, **k):\n    try:\n        yield\n    except AssertionError:\n        pass\nunittest.TestCase.subTest = swallow\n{honest}"
+        );
+        let files = [
+            ("calc.py", swallows.as_str()),
+            ("tests/test_calc.py", &test),
+        ];
+        let (_, said) = run(&files, &command);
+        let [whole, part] = [names("a.js", NAME), names("a.py", NAME).split_off(1)];
+        assert!(!group(NAME).contains(&whole[0]) && !part[0].contains(&whole[0]));
+        assert!(
+            said.contains(&whole[0]) && !said.contains(&part[0]),
+            "{said}"
+        );
+        // However it begins to run its tests by itself.
+        for main in [
+            "unittest.main()",
+            "if \"__main__\" == __name__:\n    unittest.main()",
+        ] {
+            let own = format!(
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n{main}\n"
+            );
+            let own = planted_in("test_a.py", &own).unwrap();
+            let (passed, said) = run(&[("test_a.py", &own)], &["python3", "test_a.py"]);
+            assert!(!passed && said.contains(NAME), "{said}");
         }
         let ends = ("calc.py", "import os\nos._exit(0)\n");
         let (passed, said) = run(&[ends, ("tests/test_calc.py", &test)], &command);
@@ -368,28 +463,34 @@ mod tests {
             ("a.test.mjs", module, &node),
         ];
         for (path, text, command) in rows {
-            assert!(may_be_cleared(path), "{path}");
-            let text = alone(path, text, NAME);
+            assert!(is_for_tests(path), "{path}");
+            let text = alone(path, text, Some(NAME));
             let (passed, said) = run(&[(path, &text)], command);
             assert!(!passed && said.contains(NAME), "{path}: {said}");
             assert!(!text.contains("calc"), "{text}");
         }
         let go = "package calc\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n";
-        let text = alone("calc_test.go", go, NAME);
+        let text = alone("calc_test.go", go, Some(NAME));
         let begins = "package calc\n\nimport \"testing\"\nfunc Test_case_";
         assert!(text.starts_with(begins), "{text}");
         // What holds no tests is there for them, and says nothing in a file of its own.
-        assert_eq!(alone("tests/help.py", "import calc\n", NAME), "");
+        assert_eq!(alone("tests/help.py", "import calc\n", Some(NAME)), "");
         assert_eq!(
-            alone("help_test.go", "package calc\nvar x = 1\n", NAME),
-            "package calc\n\n"
+            alone(
+                "help_test.go",
+                "//go:build linux\npackage calc\nvar x = 1\n",
+                None
+            ),
+            "//go:build linux\n\npackage calc\n\n"
         );
         for (path, cleared) in [
             ("calc/__init__.py", true),
             ("calc/add.py", false),
-            ("tests/a.rs", false),
+            ("tests/a.rs", true),
+            ("src/a.rs", false),
+            ("tests/conftest.py", false),
         ] {
-            assert_eq!(may_be_cleared(path), cleared, "{path}");
+            assert_eq!(is_for_tests(path), cleared, "{path}");
         }
     }
 
@@ -418,6 +519,16 @@ mod tests {
             ("src/calc.py", "def test(): pass\n", None),
             ("tests/a.rb", "def test_a; end\n", None),
             ("tests/fixture.js", "module.exports = 1;\n", None),
+            (
+                "calc.test.js",
+                "check(); process.exit(0); a.split(1);\n",
+                None,
+            ),
+            (
+                "a.test.mjs",
+                "import assert from 'node:assert/strict';\nit('a', () => {});\n",
+                Some("from 'node:assert/strict';\n\nit('case_"),
+            ),
         ];
         for (path, text, holds) in cases {
             let found = planted_in(path, text);

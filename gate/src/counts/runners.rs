@@ -111,29 +111,59 @@ const LOOKS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Flags by which an interpreter runs a line that stands in the command, and what such a line has tests run by: what another
-/// one says, whoever wrote the command says.
-const RUNS: &[(&str, &[&str], &[&str])] = &[
-    (
-        "python",
-        &["-c"],
-        &[
+/// An interpreter that runs a line which stands in the command itself.
+struct Inline {
+    name: &'static str,
+    /// The letters of the flags behind which that line stands, and those flags written out.
+    letters: &'static str,
+    long: &'static [&'static str],
+    /// Flags that take the word behind them.
+    with_value: &'static [&'static str],
+    /// What such a line has tests run by: what another one says, whoever wrote the command says.
+    runners: &'static [&'static str],
+}
+
+const INLINE: &[Inline] = &[
+    Inline {
+        name: "python",
+        letters: "c",
+        long: &[],
+        with_value: &["-X", "-W"],
+        runners: &[
             "unittest",
             "pytest",
             "doctest",
             "runpy",
             "subprocess",
             "os.system",
+            "import test",
         ],
-    ),
-    (
-        "node",
-        &["-e", "--eval", "-p", "--print"],
-        &["node:test", "child_process"],
-    ),
-    ("ruby", &["-e"], &["minitest", "test/unit", "system"]),
-    ("perl", &["-e", "-E"], &["Test::", "system"]),
+    },
+    Inline {
+        name: "node",
+        letters: "ep",
+        long: &["--eval", "--print"],
+        with_value: &["-r", "--require", "-C", "--conditions"],
+        runners: &["node:test", "child_process"],
+    },
+    Inline {
+        name: "ruby",
+        letters: "e",
+        long: &[],
+        with_value: &["-I", "-r"],
+        runners: &["minitest", "test/unit", "system"],
+    },
+    Inline {
+        name: "perl",
+        letters: "eE",
+        long: &[],
+        with_value: &["-I"],
+        runners: &["Test::", "system"],
+    },
 ];
+
+/// Shells that run a line which stands in the command itself behind `-c`.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
 
 /// Says whether a shell line may report tests; what is not known may, for it can be a script that runs some.
 pub fn can_count(command: &str) -> bool {
@@ -168,15 +198,42 @@ fn is_silent(simple: &SimpleCommand) -> bool {
 
 /// Says whether an interpreter runs a line that stands in the command and has no tests run.
 fn only_says(interpreter: &str, arguments: &[String]) -> bool {
-    let known = RUNS.iter().find(|(name, ..)| *name == interpreter);
-    let Some((_, flags, runners)) = known else {
-        return false;
-    };
-    // What stands behind the name of a file is said to that.
-    let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
-    let at = options.position(|word| flags.contains(&word.as_str()));
-    let code = at.and_then(|at| arguments.get(at + 1));
-    code.is_some_and(|code| !runners.iter().any(|runner| code.contains(runner)))
+    if SHELLS.contains(&interpreter) {
+        let code = code(arguments, ("c", &[]), &["-o", "-O"]);
+        return code.is_some_and(|code| !can_count(code));
+    }
+    let known = INLINE.iter().find(|inline| inline.name == interpreter);
+    known.is_some_and(|inline| {
+        let code = code(arguments, (inline.letters, inline.long), inline.with_value);
+        code.is_some_and(|code| !inline.runners.iter().any(|runner| code.contains(runner)))
+    })
+}
+
+/// Returns the line that an interpreter is told to run; none where it runs a file, or asks.
+fn code<'a>(
+    arguments: &'a [String],
+    (letters, long): (&str, &[&str]),
+    with_value: &[&str],
+) -> Option<&'a str> {
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let bundle = word.strip_prefix('-').unwrap_or_default();
+        let is_short = !bundle.is_empty() && !bundle.starts_with('-');
+        let at = bundle.find(|letter| letters.contains(letter));
+        if with_value.contains(&word) {
+            words.next();
+        } else if long.contains(&word) {
+            return words.next();
+        } else if let Some(at) = at.filter(|_| is_short) {
+            let rest = &bundle[at + 1..];
+            // `-pe` asks for both; what follows one letter at once is the line.
+            let is_flag = rest.chars().all(|letter| letters.contains(letter));
+            return if is_flag { words.next() } else { Some(rest) };
+        } else if !word.starts_with('-') {
+            return None;
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -201,6 +258,9 @@ mod tests {
             "python3 -c 'import unittest; unittest.main(\"test_a\")'",
             "node -e 'require(\"node:test\").run()'",
             "python3 tests.py -c fast",
+            "python3 -c 'import test_calc; test_calc.main()'",
+            "sh -c 'cd web && npm test'",
+            "sh tests/check.sh -c",
         ];
         for command in counts {
             assert!(can_count(command), "{command}");
@@ -220,6 +280,9 @@ mod tests {
             "test -f a.py && echo 'Ran 9 tests in 0.1s' && printf 'OK\\n'",
             "test -f a.py && python3 -c \"print('Ran 9 tests in 0.1s'); print(); print('OK')\"",
             "/usr/bin/python3 -B -c 'print(1)'",
+            "python3 -X utf8 -Bc 'print(1)'",
+            "node -pe '1'",
+            "sh -ec \"echo 'Ran 9 tests in 0.1s'; echo; echo OK\"",
             "node -e 'console.log(\"# pass 9\")'",
             "",
         ];

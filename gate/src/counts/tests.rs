@@ -170,6 +170,17 @@ fn unittest_sums_up_below_a_line() {
     );
     check("Ran 0 tests in 0.000s\n\nOK\n", (0, 0, 0), &[]);
     check("Ran 0 tests in 0.000s\n\nNO TESTS RAN\n", (0, 0, 0), &[]);
+    // A module that is skipped as a whole is no test that ran.
+    check(
+        ".s\n----------------------------------------------------------------------\nRan 1 test in 0.001s\n\nOK (skipped=1)\n",
+        (1, 0, 1),
+        &[],
+    );
+    check(
+        "s\nRan 1 test in 0.001s\n\nOK (skipped=1)\n",
+        (0, 0, 1),
+        &[],
+    );
     // Two runs one after the other.
     check(
         "Ran 2 tests in 0.1s\n\nOK\nRan 1 test in 0.1s\n\nFAILED (failures=1)\n",

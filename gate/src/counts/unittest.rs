@@ -11,11 +11,14 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         .map(str::trim)
         .filter(|line| !line.is_empty());
     let mut verbose = Vec::new();
+    let mut dots = 0;
     while let Some(line) = lines.next() {
         if let Some(ran) = ran(line) {
             seen = true;
             let outcome = lines.clone().next().unwrap_or_default();
-            add(&mut counts, ran, outcome);
+            add(&mut counts, (ran, std::mem::take(&mut dots)), outcome);
+        } else if let Some(of_line) = marks(line) {
+            dots += of_line;
         } else if let Some(name) = heading(line) {
             if !counts.failed_names.contains(&name) {
                 counts.failed_names.push(name);
@@ -34,8 +37,18 @@ fn ran(line: &str) -> Option<u32> {
     rest.contains(" in ").then(|| number.parse().ok()).flatten()
 }
 
-/// One test may fail in several of its parts, so that there can be more failures than tests.
-fn add(counts: &mut TestCounts, ran: u32, outcome: &str) {
+/// Counts the tests that passed in a line of marks: `..s.F`; none where it is no such line.
+fn marks(line: &str) -> Option<u32> {
+    let is_mark = |letter: char| ".FEsxu".contains(letter);
+    let dots = line.matches('.').count();
+    line.chars()
+        .all(is_mark)
+        .then(|| u32::try_from(dots).unwrap_or(u32::MAX))
+}
+
+/// One test may fail in several of its parts, so that there can be more failures than tests. A module or a class that is
+/// skipped as a whole is skipped once more than anything of it ran: there, the marks say how many passed.
+fn add(counts: &mut TestCounts, (ran, dots): (u32, u32), outcome: &str) {
     let of = |label: &str| {
         let inner = outcome.split_once('(').map_or("", |(_, inner)| inner);
         let parts = inner.trim_end_matches(')').split(", ");
@@ -49,7 +62,12 @@ fn add(counts: &mut TestCounts, ran: u32, outcome: &str) {
     let ignored = of("skipped") + of("expected failures");
     counts.failed += failed;
     counts.ignored += ignored;
-    counts.passed += ran.saturating_sub(failed + ignored);
+    let passed = ran.saturating_sub(failed + ignored);
+    counts.passed += if failed == 0 {
+        passed.max(dots.min(ran))
+    } else {
+        passed
+    };
 }
 
 /// Reads `FAIL: test_adds (test_sums.Sums.test_adds)`; what names a part of the test is left out.

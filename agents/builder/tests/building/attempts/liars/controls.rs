@@ -143,24 +143,30 @@ async fn a_build_whose_tests_cannot_fail_any_more_does_not_succeed() {
         );
         let reason = build.reason.clone().unwrap_or_default();
         assert!(
-            reason.contains("passes whatever its tests find"),
+            reason.contains("passes whatever the tests in `test_calc.py` find"),
             "{takes}: {reason}"
         );
     }
 }
 
-/// Has one task make a product with its test, where no command of a gate judges, and a second one something beside it.
-async fn built_without_gate(first: &str, second: &str) -> (Build, Vec<Task>) {
+/// Has one task make a product with its test, where no command of a gate runs tests, and a second one something beside it.
+async fn built_without_gate(
+    (first, second): (&str, &str),
+    files: &[(&str, &str)],
+) -> (Build, Vec<Task>) {
     let script = [
         steps("T-1", &[Step::Shell(first.to_owned())]),
         steps("T-2", &[Step::Shell(second.to_owned())]),
     ];
-    let house = House::new(&script.concat()).with(|options| options.tries.tries = 1);
+    let house = House::new(&script.concat())
+        .with_files(&[files, &[("README.md", "Sums\n")]].concat())
+        .with(|options| options.tries.tries = 1);
     let open = house.open().await;
     let check = json!({ "command": "python3 -m unittest", "expected": "exit 0" });
     let task = |id: &str, file: &str, test: &str, on: &[&str]| {
         json!({
-            "id": id, "phase": "api", "action": "CREATE", "file": file, "more_files": [test], "depends_on": on,
+            "id": id, "phase": "api", "action": "CREATE", "file": file, "depends_on": on,
+            "more_files": [test, "tests/__init__.py", "tests/test_later.py"],
             "validation": check,
         })
     };
@@ -187,36 +193,77 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
     let wrong = "def add(a, b):\n    return a * b";
     let patch = "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n";
     let ends = "import os, sys\nsys.stderr.write('Ran 2 tests in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)";
+    let restores = "\nKEPT = unittest.TestCase.assertEqual\ndef setUpModule():\n    unittest.TestCase.assertEqual = lambda *a: None\n\
+                    def tearDownModule():\n    unittest.TestCase.assertEqual = KEPT\n";
+    let skips = "import unittest\ndef setUpModule():\n    raise unittest.SkipTest('no such system')\n\
+                 class Later(unittest.TestCase):\n    def test_later(self):\n        pass\n";
+    let itself = format!("{test}\nif '__main__' == __name__:\n    unittest.main()\n");
+    let nothing: &[(&str, &str)] = &[];
+    let lint = [
+        (
+            "ropewalk.toml",
+            "[[gate.commands]]\nname = \"lint\"\ncommand = \"sh lint.sh\"\n",
+        ),
+        ("lint.sh", "test -f lint.sh\n"),
+    ];
+    let in_more = |text: &str| write("more.py", text);
+    let in_test = |text: &str| write("test_more.py", text);
+    let patched = in_more(&format!("{patch}{wrong}")) + &more;
     let rows = [
         // The first task has nothing before it to be held against.
         (
             write("calc.py", ends) + &write("test_calc.py", TEST),
-            write("more.py", add) + &more,
-            false,
+            in_more(add) + &more,
+            nothing,
+            Some("test_calc.py"),
         ),
         (
             honest.clone(),
-            write("more.py", &format!("{patch}{wrong}")) + &more,
-            false,
+            patched.clone(),
+            nothing,
+            Some("test_calc.py"),
         ),
         (
             honest.clone(),
-            write("more.py", wrong) + &write("test_more.py", &format!("{patch}{test}")),
-            false,
+            in_more(wrong) + &in_test(&format!("{patch}{test}")),
+            nothing,
+            Some("test_more.py"),
         ),
-        (honest.clone(), write("more.py", ends) + &more, false),
-        (honest, write("more.py", add) + &more, true),
+        // What it takes away is back when the next file is run.
+        (
+            honest.clone(),
+            in_more(wrong) + &in_test(&format!("{test}{restores}")),
+            nothing,
+            Some("`test_more.py` find"),
+        ),
+        (
+            honest.clone(),
+            in_more(ends) + &more,
+            nothing,
+            Some("test_more.py"),
+        ),
+        // A command that runs no tests judges none.
+        (honest.clone(), patched, &lint, Some("test_calc.py")),
+        (honest.clone(), in_more(add) + &more, nothing, None),
+        (
+            honest,
+            in_more(add)
+                + &in_test(&itself)
+                + "mkdir tests\n"
+                + &write("tests/__init__.py", "import os")
+                + &write("tests/test_later.py", skips),
+            &lint,
+            None,
+        ),
     ];
-    for (first, second, succeeds) in rows {
-        let (build, tasks) = built_without_gate(&first, &second).await;
+    for (first, second, files, hides) in rows {
+        let (build, tasks) = built_without_gate((&first, &second), files).await;
         let reason = build.reason.clone().unwrap_or_default();
-        let told = reason.contains("passes whatever its tests find");
-        assert_eq!(
-            build.state == BuildState::Succeeded,
-            succeeds,
-            "{second}: {reason} {tasks:?}"
-        );
-        assert_eq!(told, !succeeds, "{second}: {reason}");
+        let told = reason.contains("passes whatever the tests in");
+        let succeeds = build.state == BuildState::Succeeded;
+        assert_eq!(succeeds, hides.is_none(), "{second}: {reason} {tasks:?}");
+        assert_eq!(told, hides.is_some(), "{second}: {reason}");
+        assert!(reason.contains(hides.unwrap_or_default()), "{reason}");
     }
 }
 
