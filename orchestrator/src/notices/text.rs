@@ -166,6 +166,13 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
             format!("The build of `{idea}` succeeded"),
             "look at its branch, then answer what is asked about it".to_owned(),
         ),
+        // All tasks did what they should, and together it does not hold: there is none to try again.
+        status @ BuildState::Failed if did_all(&completed.counts) => (
+            format!("The build of `{idea}` is {status}"),
+            format!(
+                "say what to mend with `ropewalk spec revise {idea} WORDS`: once you approve that, it is done on top of what landed"
+            ),
+        ),
         status => (
             format!("The build of `{idea}` is {status}"),
             "answer what it asked, or let it go on with resume".to_owned(),
@@ -179,6 +186,10 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
     );
     let reason = completed.reason.clone().unwrap_or_default();
     text(title, [reason, facts], Some(recommendation))
+}
+
+fn did_all(counts: &TaskCounts) -> bool {
+    counts.complete + counts.skipped == counts.total
 }
 
 /// Says that a task landed, and whether half of all have with it.
@@ -239,10 +250,37 @@ pub(super) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::{BuildId, Slug, TaskId};
+    use ropewalk_schemas::{BuildId, Slug, SpecId, TaskId};
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn a_build_that_fails_as_a_whole_asks_for_what_to_mend_and_for_no_other_try() {
+        let told = |complete, failed| {
+            completed(&BuildCompleted {
+                build_id: BuildId(Uuid::nil()),
+                spec_id: SpecId(Uuid::nil()),
+                idea_slug: Slug::parse("walks").unwrap(),
+                status: BuildState::Failed,
+                reason: Some("the whole-build check failed".to_owned()),
+                counts: TaskCounts {
+                    total: 2,
+                    complete,
+                    failed,
+                    ..TaskCounts::default()
+                },
+                duration_seconds: 61,
+                quote: None,
+                spent: None,
+                branch: "build/walks".to_owned(),
+                commits: Vec::new(),
+            })
+        };
+        let recommended = |told: NoticeText| told.recommendation.unwrap();
+        assert!(recommended(told(2, 0)).contains("`ropewalk spec revise walks WORDS`"));
+        assert!(recommended(told(1, 1)).contains("resume"));
+    }
 
     #[test]
     fn a_task_that_was_handed_back_is_not_told_as_one_that_failed() {

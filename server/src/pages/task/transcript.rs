@@ -18,7 +18,7 @@ use crate::shared::ServerState;
 use crate::take::{Parameters, Path};
 
 /// How many steps stand on one page.
-const ON_A_PAGE: usize = 200;
+const ON_A_PAGE: usize = 100;
 /// How many of the last ones stand on the page of the task.
 const LAST: usize = 40;
 /// How much of a transcript these are looked for in.
