@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
-use ropewalk_config::questions::choice::DecisionNeeded;
+use ropewalk_config::questions::choice::{DecisionNeeded, TaskFailedRepeatedly};
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
-use ropewalk_schemas::question::{About, Content, QuestionKind};
+use ropewalk_schemas::question::{About, Content, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
-use ropewalk_store::{ChangeSet, EventFilter};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
 
 use crate::pm::{PmOptions, context};
 
@@ -99,10 +99,22 @@ pub(super) async fn build_ended(
         || was_wanted
         || build.state != ended.status
         || stopped_by_person(&build, context).await?
+        || is_thought_through(&build, context).await?
     {
         return Ok(ChangeSet::new());
     }
     let counts = ended.counts;
+    // Where each task did what it should, there is none to try again.
+    let is_whole = counts.complete + counts.skipped == counts.total;
+    let (recommended, how) = if is_whole {
+        let how = format!(
+            " To mend it, say what with `ropewalk spec revise {} WORDS`: it is done on top of what landed.",
+            ended.idea_slug
+        );
+        (DecisionNeeded::Leave, how)
+    } else {
+        (DecisionNeeded::Retry, String::new())
+    };
     let decision = Decision {
         summary: format!(
             "The build of {} {}: {}",
@@ -111,7 +123,7 @@ pub(super) async fn build_ended(
             ended.reason.as_deref().unwrap_or("no reason was stored")
         ),
         details: format!(
-            "{} of {} landed, {} failed, {} were skipped, {} are blocked.",
+            "{} of {} landed, {} failed, {} were skipped, {} are blocked.{how}",
             counts.complete,
             counted(counts.total, "task"),
             counts.failed,
@@ -119,11 +131,26 @@ pub(super) async fn build_ended(
             counts.blocked
         ),
         options: ABOUT_BUILD.to_vec(),
-        recommended: Some(DecisionNeeded::Retry),
+        recommended: Some(recommended),
         about: About::Build { build: build.id },
         content: None,
     };
     put(options, decision, &build, context).await
+}
+
+/// Says whether somebody thinks a task of a build through with the planner: what comes of it goes on from the build.
+async fn is_thought_through(build: &Build, context: &Context) -> Result<bool, AgentError> {
+    let asked = Query::new()
+        .equal("state", QuestionState::Answered.as_str())
+        .equal("build", build.id.to_string());
+    let asked = context.store.list::<Question>(asked).await?;
+    let chosen = asked
+        .iter()
+        .filter(|question| question.trigger == Trigger::TaskFailedRepeatedly.as_str());
+    let mut choices = chosen.filter_map(|question| question.answer.as_ref()?.choice.as_ref());
+    Ok(choices.any(|choice| {
+        TaskFailedRepeatedly::of(Some(choice)) == Some(TaskFailedRepeatedly::Rethink)
+    }))
 }
 
 async fn stopped_by_person(build: &Build, context: &Context) -> Result<bool, AgentError> {

@@ -124,9 +124,15 @@ async fn work_of(
             Some(reference) => shared.clone.resolve(reference).await?,
             None => None,
         };
-        let made = kept.or(attempt.candidate);
-        if made.is_some() {
-            return Ok(made);
+        let Some(made) = kept.or(attempt.candidate) else {
+            continue;
+        };
+        // One that handed in nothing, or gave up, is kept as well.
+        let changed = shared
+            .clone
+            .changed_files(attempt.base.as_str(), made.as_str());
+        if !changed.await?.is_empty() {
+            return Ok(Some(made));
         }
     }
     Ok(None)

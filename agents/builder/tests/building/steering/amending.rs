@@ -1,5 +1,6 @@
 //! An amended specification: what the change does not touch stays built.
 
+use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, Predecessor};
 use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Ownership;
@@ -131,6 +132,45 @@ async fn only_what_an_amendment_touches_is_built_again() {
     );
     let ended = open.build(spec).await.unwrap();
     assert_eq!((ended.id, ended.continued_by), (first.id, Some(second.id)));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_made_nothing_leaves_what_lay_there_before_to_an_amended_task() {
+    let one = |says: &str| {
+        json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "requirements": [{ "text": format!("say {says}") }],
+            "validation": { "command": format!("grep -q {says} a.txt"), "expected": "exit 0" },
+        }])
+    };
+    let goes_on =
+        writes("T-1", "a.txt", "", Some("say changed")).replace("printf %s ''", "echo changed");
+    let goes_on = goes_on.replace("> a.txt", ">> a.txt");
+    let gives_up = "- agent: build\n  task: T-1\n  contains: \"give up\"\n  turn: 1\n  reply:\n    tools:\n      - name: finish\n        \
+                    input: { summary: \"It cannot be.\", blocked: \"say how\" }\n";
+    let rules = [
+        goes_on,
+        gives_up.to_owned(),
+        writes("T-1", "a.txt", "half\n", None),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.tries.tries = 1);
+    let open = house.open().await;
+    let spec = open.approve(one("second")).await;
+    let is_failed = |attempts: u32| {
+        move |_: &ropewalk_schemas::build::Build, tasks: &[ropewalk_schemas::task::Task]| {
+            tasks[0].attempts == attempts && tasks[0].question.is_some()
+        }
+    };
+    open.until(spec, is_failed(1)).await;
+    open.answer("T-1", "guide: give up").await;
+    let (first, tasks) = open.until(spec, is_failed(2)).await;
+    let failure = task(&tasks, "T-1").failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Blocked);
+    amend(&open, spec, one("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "half\nchanged");
     open.close().await;
 }
 
