@@ -6,7 +6,7 @@ use ropewalk_gate::protected;
 use ropewalk_knowledge::Effect;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
+use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
 use ropewalk_schemas::question::Question;
@@ -288,15 +288,19 @@ impl ReviewedBuild {
         }
     }
 
-    /// Lists the failed tries at a task.
+    /// Lists the failed tries at a task; what a person allowed afterwards was none.
     pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Failure> {
         let ours = self.attempts.iter().filter(move |one| one.task == *task);
-        ours.flat_map(Attempt::failures)
+        let row = self.task(task);
+        ours.flat_map(Attempt::failures).filter(move |failure| {
+            failure.class != FailureClass::Tampered || row.is_none_or(|row| stands(row, failure))
+        })
     }
 
     /// Returns what a lesson did for the task that carried it; none where it was left out, or nothing is proved.
     pub(super) fn effect(&self, usage: &Injection) -> Option<Effect> {
-        let task = self.task(&usage.task).filter(|_| !usage.held_out)?;
+        let is_told = !usage.held_out && self.told(&usage.task, usage.item);
+        let task = self.task(&usage.task).filter(|_| is_told)?;
         let learned_of = self
             .learned_of
             .get(&usage.item)
@@ -309,6 +313,12 @@ impl ReviewedBuild {
             failures: &failures,
         };
         effect(&learned_of, fared)
+    }
+
+    /// Says whether a task was told a lesson: a later revision may have left it out.
+    fn told(&self, task: &TaskId, lesson: KnowledgeId) -> bool {
+        let mut ours = self.attempts.iter().filter(|one| one.task == *task);
+        ours.any(|attempt| attempt.gotchas.contains(&lesson))
     }
 
     fn carried_lessons(&self, task: &TaskId) -> bool {
@@ -376,6 +386,12 @@ impl ReviewedBuild {
     pub(super) fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == *id)
     }
+}
+
+/// Says whether a failure still stands in the row of its task.
+fn stands(task: &Task, failure: &Failure) -> bool {
+    let mut known = task.earlier_failures.iter().chain(&task.failures);
+    known.any(|known| known.attempt == failure.attempt)
 }
 
 /// A task that failed for good or passed at last, with its failed attempts.

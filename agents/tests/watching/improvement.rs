@@ -237,19 +237,22 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
         failure.error = "assertion failed: three columns were expected here".to_owned();
     }
     let rows = [
-        (false, true, vec![landed(2)], 0.95, Some(true)),
-        (false, false, vec![landed(2)], 0.7, None),
+        (false, true, true, vec![landed(2)], 0.95, Some(true)),
+        (false, false, true, vec![landed(2)], 0.7, None),
+        // A later revision left it out, so that no prompt held it.
+        (false, true, false, vec![landed(2)], 0.7, None),
         (
             false,
+            true,
             true,
             vec![failed.clone(), landed(2)],
             0.6,
             Some(false),
         ),
-        (false, true, vec![other, landed(2)], 0.7, None),
-        (true, true, vec![landed(2)], 0.7, None),
+        (false, true, true, vec![other, landed(2)], 0.7, None),
+        (true, true, true, vec![landed(2)], 0.7, None),
     ];
-    for (held_out, taught, attempts, confidence, helped) in rows {
+    for (held_out, taught, told, attempts, confidence, helped) in rows {
         let workshop = Workshop::open("[]").await;
         let task = workshop.built(&attempts).await;
         let source = Attempt {
@@ -260,6 +263,9 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
             workshop.house.put(&source).await;
         }
         let gotcha = workshop.candidate("an earlier build", &source).await;
+        if told {
+            workshop.tell(&attempts, gotcha).await;
+        }
         let injection = Injection {
             item: gotcha,
             build: None,
@@ -323,6 +329,7 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
     };
     house.put(&source).await;
     let gotcha = workshop.candidate("an earlier build", &source).await;
+    workshop.tell(&[failed.clone(), landed(2)], gotcha).await;
     let injection = Injection {
         item: gotcha,
         build: None,

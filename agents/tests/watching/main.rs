@@ -1,6 +1,8 @@
 //! The agents that watch, decide and learn, on a real store: an event goes in, its effects are compared.
 
 #[cfg(test)]
+mod gave_up;
+#[cfg(test)]
 mod house;
 #[cfg(test)]
 mod improvement;

@@ -5,16 +5,15 @@ use ropewalk_config::Config;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::build::{Build, BuildState, StopCause, TaskCounts};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
 use ropewalk_schemas::payload::{
-    AlertCleared, BuildCompleted, BuildRequest, ChangeRequested, ComponentDown, ConflictDetected,
-    DecisionMade, DecisionRequested, StuckTask, Verdict,
+    AlertCleared, ChangeRequested, ComponentDown, ConflictDetected, DecisionMade,
+    DecisionRequested, StuckTask, Verdict,
 };
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{ChoiceId, Payload, Priority, Subject};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{ChoiceId, Payload, Priority};
 
 use crate::house::{
     House, attempt_at, build, build_id, component, id, name, noon, path, task, templates, types,
@@ -398,84 +397,6 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             "{answer}"
         );
     }
-}
-
-fn ended(status: BuildState) -> Payload {
-    Payload::BuildCompleted(BuildCompleted {
-        build_id: build_id(1),
-        spec_id: build(1).spec,
-        idea_slug: build(1).idea,
-        status,
-        reason: Some("too many failures: T-001".to_owned()),
-        counts: TaskCounts {
-            total: 4,
-            failed: 4,
-            ..TaskCounts::default()
-        },
-        duration_seconds: 60,
-        quote: None,
-        spent: None,
-        branch: "build/habits".to_owned(),
-        commits: Vec::new(),
-    })
-}
-
-#[tokio::test]
-async fn a_build_that_failed_is_brought_before_a_person() {
-    for (status, answer, told) in [
-        (BuildState::Failed, "retry", vec!["build.resume"]),
-        (BuildState::Stopped, "leave", vec![]),
-    ] {
-        let house = House::open().await;
-        house
-            .put(&Build {
-                state: status,
-                ..build(1)
-            })
-            .await;
-        assert_eq!(
-            types(&house.give(&pm(), ended(status)).await),
-            ["question.asked"]
-        );
-        assert_eq!(types(&house.answer(&pm(), answer).await), told);
-    }
-}
-
-#[tokio::test]
-async fn a_build_that_did_not_give_up_by_itself_is_left_in_peace() {
-    let house = House::open().await;
-    for (state, stop) in [
-        (BuildState::Succeeded, None),
-        (BuildState::Stopped, Some(StopCause::Amended)),
-        (BuildState::Stopped, Some(StopCause::Abandoned)),
-    ] {
-        let before = build(1);
-        house
-            .put(&Build {
-                state,
-                stop,
-                ..before
-            })
-            .await;
-        assert_eq!(house.give(&pm(), ended(state)).await, [], "{stop:?}");
-    }
-    let stop = Payload::BuildStop(BuildRequest {
-        build_id: build_id(1),
-        requested_by: "ada".to_owned(),
-        reason: None,
-    });
-    let mut changes = ChangeSet::new();
-    let context = house.context("cli");
-    changes.emit(context.event(Subject::build(build_id(1)), stop));
-    house.commit(changes).await;
-    house
-        .put(&Build {
-            state: BuildState::Stopped,
-            ..build(1)
-        })
-        .await;
-    assert_eq!(house.give(&pm(), ended(BuildState::Stopped)).await, []);
-    assert_eq!(house.open_question().await, None);
 }
 
 /// Two builds own a file each, and a task of each waits for the file of the other.

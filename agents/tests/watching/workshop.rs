@@ -146,6 +146,17 @@ impl Workshop {
         made
     }
 
+    /// Has the prompts of attempts hold a lesson.
+    pub(crate) async fn tell(&self, attempts: &[Attempt], lesson: KnowledgeId) {
+        for attempt in attempts {
+            let told = Attempt {
+                gotchas: vec![lesson],
+                ..attempt.clone()
+            };
+            self.house.put(&told).await;
+        }
+    }
+
     /// The build of one task that landed.
     pub(crate) async fn built(&self, attempts: &[Attempt]) -> Task {
         let ended = noon() + TimeDelta::minutes(3);

@@ -23,3 +23,23 @@ pub enum GrantReply {
     /// The attempt must stop now, for this reason.
     Ended(String),
 }
+
+/// Says whether a path is a test by the customs of the common languages: nobody grants one.
+pub(super) fn is_test(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let name = parts.next().unwrap_or_default().to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let in_tests = parts.any(|part| {
+        matches!(
+            part.to_lowercase().as_str(),
+            "test" | "tests" | "__tests__" | "spec" | "specs" | "testdata"
+        )
+    });
+    in_tests
+        || stem.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem.ends_with("_tests")
+        || matches!(stem, "test" | "tests" | "conftest")
+        || name.contains(".test.")
+        || name.contains(".spec.")
+}

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::file_grants::{FileGrants, GrantReply};
+use super::file_grants::{FileGrants, GrantReply, is_test};
 use super::workbench::Workbench;
 use super::{arguments, path, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
@@ -134,26 +134,6 @@ impl Tool for RequestFile {
             GrantReply::Ended(reason) => Err(ToolFailure::Ended(reason)),
         }
     }
-}
-
-/// Says whether a path is a test by the customs of the common languages.
-fn is_test(path: &str) -> bool {
-    let mut parts = path.rsplit('/');
-    let name = parts.next().unwrap_or_default().to_lowercase();
-    let stem = name.split('.').next().unwrap_or_default();
-    let in_tests = parts.any(|part| {
-        matches!(
-            part.to_lowercase().as_str(),
-            "test" | "tests" | "__tests__" | "spec" | "specs" | "testdata"
-        )
-    });
-    in_tests
-        || stem.starts_with("test_")
-        || stem.ends_with("_test")
-        || stem.ends_with("_tests")
-        || matches!(stem, "test" | "tests" | "conftest")
-        || name.contains(".test.")
-        || name.contains(".spec.")
 }
 
 #[cfg(test)]

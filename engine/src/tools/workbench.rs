@@ -12,7 +12,7 @@ use ropewalk_workspace::sandbox::egress::Egress;
 use ropewalk_workspace::{CommandRunner, Environment, LocalClone, PathError, SlotFiles};
 
 use super::asker::Asker;
-use super::file_grants::FileGrants;
+use super::file_grants::{FileGrants, is_test};
 use super::web::SearchPort;
 use crate::policy::Policy;
 use crate::tool::{CacheBounds, ToolFailure};
@@ -214,10 +214,12 @@ impl Workbench {
     /// Refuses a file that may not be written, or that the model does not know as it is now.
     pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolFailure> {
         if !self.may_write(path) {
-            let hint = if self.0.options.grants.is_some() {
-                "; ask for it with `request_file` if the task cannot be done without"
-            } else {
+            let hint = if self.0.options.grants.is_none() {
                 ""
+            } else if is_test(path.as_str()) {
+                "; nobody grants a test: make the code pass it as it is, or hand in with `blocked`, saying how it has to change"
+            } else {
+                "; ask for it with `request_file` if the task cannot be done without"
             };
             return Err(ToolFailure::refused(format!(
                 "`{path}` is not one of the files of this task{hint}"
