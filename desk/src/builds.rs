@@ -78,13 +78,20 @@ pub enum SteerError {
     },
     /// It has no use for a priority.
     #[error("{}", .0.what())]
-    Illegal(#[from] IllegalRequest),
+    Illegal(IllegalRequest),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// No source of it: it says all of that itself, and how it is mended apart.
+impl From<IllegalRequest> for SteerError {
+    fn from(refused: IllegalRequest) -> Self {
+        Self::Illegal(refused)
+    }
 }
 
 /// What stopping a build comes to.

@@ -414,6 +414,8 @@ fn an_amended_specification_is_built_on_what_stands() {
     assert_eq!(ended["spending"]["calls"], 0, "nothing was built again");
     let said = world.refused(&format!("build resume {build}"), 1);
     assert!(said.contains("was amended"), "{said}");
+    let said = world.refused(&format!("build retry {build} T-001"), 1);
+    assert_eq!(said.matches("so it cannot").count(), 1, "{said}");
     drop(up);
 }
 

@@ -130,6 +130,8 @@ choices! {
         Allow = "allow",
         /// The task is done again without them.
         Keep = "keep",
+        /// The same, with what a person says.
+        Guide = "guide",
     }
     /// What becomes of a task whose check could not run.
     CheckHeld {

@@ -28,7 +28,7 @@ pub enum TaskError {
     },
     /// The task or its build has no use for it.
     #[error("{}", .0.what())]
-    State(#[from] IllegalRequest),
+    State(IllegalRequest),
     /// Nobody would hear it.
     #[error("no task of build {0} is open")]
     NoneOpen(BuildId),
@@ -41,6 +41,13 @@ pub enum TaskError {
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// No source of it: it says all of that itself, and how it is mended apart.
+impl From<IllegalRequest> for TaskError {
+    fn from(refused: IllegalRequest) -> Self {
+        Self::State(refused)
+    }
 }
 
 /// Lists the tasks of a build in the order of its plan.
@@ -141,5 +148,31 @@ fn unknown(build: &Build, task: &str) -> TaskError {
     TaskError::Unknown {
         build: build.id,
         task: task.chars().take(80).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+    use crate::builds::SteerError;
+
+    #[test]
+    fn what_cannot_be_asked_is_said_once() {
+        let refused = IllegalRequest {
+            of: "build `1`".to_owned(),
+            state: "failed",
+            wish: "be resumed",
+            instead: Some("build `2` goes on with its work".to_owned()),
+        };
+        let what = "build `1` is failed, so it cannot be resumed";
+        let task = TaskError::from(refused.clone());
+        let build = SteerError::from(refused);
+        assert_eq!(
+            (task.to_string(), build.to_string()),
+            (what.to_owned(), what.to_owned())
+        );
+        assert!(task.source().is_none() && build.source().is_none());
     }
 }

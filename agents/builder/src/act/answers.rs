@@ -198,6 +198,9 @@ async fn protected(
             shown: shown(context, &row, asked).await?,
             overruled: refusals,
         },
+        Some(ProtectedFiles::Guide) => Input::Forbid {
+            told: [refusals, vec![answer.answer.clone()]].concat(),
+        },
         Some(ProtectedFiles::Keep) | None => Input::Forbid { told: refusals },
     };
     control::apply(shared, context, (build, task), input, None).await

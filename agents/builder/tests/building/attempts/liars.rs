@@ -128,7 +128,11 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
         "echo 'ok 1 - works'; echo '1..1'\n",
         None,
     )];
-    for (answer, state) in [("allow", TaskState::Complete), ("keep", TaskState::Waiting)] {
+    for (answer, state) in [
+        ("allow", TaskState::Complete),
+        ("keep", TaskState::Waiting),
+        ("guide: Try the product.", TaskState::Waiting),
+    ] {
         let house = House::new(&rules.concat()).with_files(&[("tests/check.sh", TEST)]);
         let open = house.open().await;
         let plan = json!([{
@@ -146,22 +150,22 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
             .await;
         assert_eq!(task(&tasks, "L-6").state, state, "{answer}");
         let landed = open.git(&["show", "build/habits:tests/check.sh"]);
-        assert_eq!(landed == TEST.trim_end(), answer == "keep", "{landed}");
-        let said = &task(&tasks, "L-6").guidance;
-        if answer == "keep" {
-            assert_eq!(
-                *said,
-                [
-                    "A person refused the change of `tests/check.sh` that was asked about: leave it as it is."
-                ]
-            );
+        let is_kept = state == TaskState::Waiting;
+        assert_eq!(landed == TEST.trim_end(), is_kept, "{landed}");
+        let words = answer.strip_prefix("guide: ");
+        if is_kept {
+            let refused = "A person refused the change of `tests/check.sh` that was asked about: leave it as it is.";
+            let told: Vec<&str> = std::iter::once(refused).chain(words).collect();
+            assert_eq!(task(&tasks, "L-6").guidance, told);
             open.answer("L-6", "allow").await;
         }
         let (build, tasks) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
         // The yes that came last holds: nobody is told of the no before it.
         let allowed = task(&tasks, "L-6");
-        assert_eq!((allowed.guidance.len(), allowed.heard), (0, 0));
+        let left: Vec<&str> = words.into_iter().collect();
+        assert_eq!(allowed.guidance, left);
+        assert_eq!(allowed.told().len(), left.len());
         open.close().await;
     }
 }
