@@ -30,7 +30,7 @@ struct PlantedTest {
 }
 
 /// Where tests were planted.
-pub(crate) struct Planting {
+pub(crate) struct PlantedCommits {
     tests: Vec<PlantedTest>,
     /// The commit itself, with them.
     here: CommitId,
@@ -44,7 +44,7 @@ pub(crate) struct Planting {
 pub(crate) async fn plant(
     clone: &LocalClone,
     (commit, base): (&CommitId, &CommitId),
-) -> Result<Option<Planting>, GateError> {
+) -> Result<Option<PlantedCommits>, GateError> {
     let files = texts(clone, commit).await?;
     let mut tests: Vec<PlantedTest> = Vec::new();
     let (mut here, mut alone) = (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ pub(crate) async fn plant(
     if tests.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Planting {
+    Ok(Some(PlantedCommits {
         here: altered(clone, commit, &here).await?,
         alone: altered(clone, commit, &alone).await?,
         base: at_base(clone, (commit, base), &tests).await?,
@@ -129,7 +129,7 @@ fn written(path: &str, text: String) -> Option<clone::FileChange> {
 pub(crate) async fn can_fail(
     site: &mut Site<'_>,
     checks: &[Check<'_>],
-    planting: &Planting,
+    planting: &PlantedCommits,
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
@@ -151,15 +151,15 @@ pub(crate) async fn can_fail(
 }
 
 /// Files whose planted tests a check does not tell of, and where it does.
-type Hidden<'a> = (Vec<&'a str>, &'static str);
+type HiddenFiles<'a> = (Vec<&'a str>, &'static str);
 
 /// Finds the files of tests in which a check finds nothing, whatever stands there; nothing when it was ended from outside.
 async fn hidden_by<'a>(
     site: &mut Site<'_>,
     check: &Check<'_>,
-    planting: &'a Planting,
+    planting: &'a PlantedCommits,
     cancel: &CancellationToken,
-) -> Result<Option<Option<Hidden<'a>>>, GateError> {
+) -> Result<Option<Option<HiddenFiles<'a>>>, GateError> {
     let Some(here) = run_at(site, check, &planting.here, cancel).await? else {
         return Ok(None);
     };

@@ -182,6 +182,13 @@ async fn built_without_gate(
     built
 }
 
+/// Takes an assertion away while the tests of a file run, and gives it back.
+const RESTORES: &str = "\nKEPT = unittest.TestCase.assertEqual\ndef setUpModule():\n    unittest.TestCase.assertEqual = lambda *a: None\n\
+                    def tearDownModule():\n    unittest.TestCase.assertEqual = KEPT\n";
+/// Tests of another system.
+const SKIPS: &str = "import unittest\ndef setUpModule():\n    raise unittest.SkipTest('no such system')\n\
+                 class Later(unittest.TestCase):\n    def test_later(self):\n        pass\n";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
     let write = |path: &str, text: &str| format!("cat > {path} <<'END'\n{text}\nEND\n");
@@ -193,10 +200,6 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
     let wrong = "def add(a, b):\n    return a * b";
     let patch = "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n";
     let ends = "import os, sys\nsys.stderr.write('Ran 2 tests in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)";
-    let restores = "\nKEPT = unittest.TestCase.assertEqual\ndef setUpModule():\n    unittest.TestCase.assertEqual = lambda *a: None\n\
-                    def tearDownModule():\n    unittest.TestCase.assertEqual = KEPT\n";
-    let skips = "import unittest\ndef setUpModule():\n    raise unittest.SkipTest('no such system')\n\
-                 class Later(unittest.TestCase):\n    def test_later(self):\n        pass\n";
     let itself = format!("{test}\nif '__main__' == __name__:\n    unittest.main()\n");
     let nothing: &[(&str, &str)] = &[];
     let lint = [
@@ -232,7 +235,7 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
         // What it takes away is back when the next file is run.
         (
             honest.clone(),
-            in_more(wrong) + &in_test(&format!("{test}{restores}")),
+            in_more(wrong) + &in_test(&format!("{test}{RESTORES}")),
             nothing,
             Some("`test_more.py` find"),
         ),
@@ -251,7 +254,7 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
                 + &in_test(&itself)
                 + "mkdir tests\n"
                 + &write("tests/__init__.py", "import os")
-                + &write("tests/test_later.py", skips),
+                + &write("tests/test_later.py", SKIPS),
             &lint,
             None,
         ),
