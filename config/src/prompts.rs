@@ -235,7 +235,7 @@ mod tests {
                 "title": "Habits", "objective": "Keep them.", "data": ["days"],
                 "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
             },
-            "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
+            "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready", "files": ["src/c.rs"]}],
             "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
             "sizes": [
                 {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},

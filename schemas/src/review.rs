@@ -69,7 +69,8 @@ impl Divergence {
         match (&self.requirement, task, &self.file) {
             (Some(requirement), Some(task), _) => format!("{requirement} of {task}"),
             (Some(requirement), None, _) => requirement.to_string(),
-            (None, Some(task), _) => task.to_string(),
+            (None, Some(task), Some(file)) => format!("{file} of {task}"),
+            (None, Some(task), None) => task.to_string(),
             (None, None, Some(file)) => file.clone(),
             (None, None, None) => "something".to_owned(),
         }

@@ -52,12 +52,7 @@ pub(super) fn is_for_tests(path: &str) -> bool {
 /// Returns a file of tests with one more that cannot pass; none where it holds no tests that are understood.
 pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
     let planted = planted(path, text, name)?;
-    // A file of Python that runs its tests by itself does so with its last lines.
-    let runs = |line: &str| {
-        let at_once = !line.starts_with([' ', '\t']);
-        at_once && (line.contains("__main__") || line.contains(MAIN))
-    };
-    match text.lines().position(runs).filter(|_| ending(path) == "py") {
+    match runs_itself_at(text).filter(|_| ending(path) == "py") {
         None => Some(format!("{text}\n{planted}")),
         Some(line) => {
             let lines: Vec<&str> = text.lines().collect();
@@ -69,6 +64,22 @@ pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
 
 /// What runs the tests of a file of Python.
 const MAIN: &str = "unittest.main(";
+/// What has it run some of them only.
+const PICKS: [&str; 4] = ["defaultTest", "testLoader", "argv", "module="];
+
+/// Returns the line with which a file of Python begins to run its tests by itself: such a file does so with its last lines.
+fn runs_itself_at(text: &str) -> Option<usize> {
+    text.lines().position(|line| {
+        let at_once = !line.starts_with([' ', '\t']);
+        at_once && (line.contains("__main__") || line.contains(MAIN))
+    })
+}
+
+/// Says whether a file of Python runs all of its tests by itself.
+fn runs_itself(text: &str) -> bool {
+    let picks = PICKS.iter().any(|pick| text.contains(pick));
+    text.contains(MAIN) && !picks && runs_itself_at(text).is_some()
+}
 
 /// Returns a file like `text` with the planted test and nothing else: its runner is asked, and nobody who wrote it. Without a
 /// name not even that stands there.
@@ -76,7 +87,7 @@ pub(super) fn alone(path: &str, text: &str, name: Option<&str>) -> String {
     let planted = name.and_then(|name| planted(path, text, name));
     let planted = planted.unwrap_or_default();
     match (ending(path), name) {
-        ("py", Some(name)) if text.contains(MAIN) && !planted.is_empty() => {
+        ("py", Some(name)) if runs_itself(text) && !planted.is_empty() => {
             format!("{planted}if __name__ == \"__main__\":\n    {name}_unittest.main()\n")
         }
         ("go", _) => {
@@ -386,6 +397,19 @@ mod tests {
             let own = planted_in("test_a.py", &own).unwrap();
             let (passed, said) = run(&[("test_a.py", &own)], &["python3", "test_a.py"]);
             assert!(!passed && said.contains(NAME), "{said}");
+        }
+        // Where it runs them in a way of its own, nothing is expected of it.
+        for own in [
+            "def main():\n    unittest.main()\nmain()\n",
+            "if __name__ == '__main__':\n    unittest.main(defaultTest='A')\n",
+            "if __name__ == '__main__':\n    A('test_a').debug()\n",
+        ] {
+            let own = format!(
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n{own}"
+            );
+            let alone = alone("test_a.py", &own, Some(NAME));
+            let (passed, said) = run(&[("test_a.py", &alone)], &["python3", "test_a.py"]);
+            assert!(passed && said.is_empty(), "{said}");
         }
         let ends = ("calc.py", "import os\nos._exit(0)\n");
         let (passed, said) = run(&[ends, ("tests/test_calc.py", &test)], &command);

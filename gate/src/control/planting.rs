@@ -10,7 +10,7 @@ use super::{altered, planted};
 use crate::difference::protected::is_test;
 use crate::error::GateError;
 use crate::judge::Ruling;
-use crate::runner::{Check, Findings};
+use crate::runner::{Check, Findings, OUTPUT_BYTES};
 use crate::site::Site;
 
 /// The most files into which tests are planted, and that are looked at for it.
@@ -172,8 +172,13 @@ async fn hidden_by<'a>(
     };
     let missed = untold(&run);
     let tells_none = missed.len() == planting.tests.len();
-    // Whatever else stands against it, it can fail.
-    if missed.is_empty() || (tells_none && ruling != Ruling::Holds) {
+    // Whatever else stands against it, it can fail. What tells of some only may have told of the others where it was cut.
+    let is_open = if tells_none {
+        ruling == Ruling::Holds
+    } else {
+        tells_all(&run)
+    };
+    if missed.is_empty() || !is_open {
         return Ok(Some(None));
     }
     let alone = (&planting.alone, "where that file holds nothing else");
@@ -234,6 +239,12 @@ fn is_told(run: &CheckRun, name: &str) -> bool {
     let mut lines = run.output.lines();
     failed.any(|test| test.contains(name))
         || lines.any(|line| line.contains(name) && TOLD.iter().any(|told| line.contains(told)))
+}
+
+/// Says whether all is known that a run told: its runner names what failed, or nothing of its output was left out.
+fn tells_all(run: &CheckRun) -> bool {
+    let mut failed = run.tests.iter().flat_map(|tests| &tests.failed_names);
+    failed.next().is_some() || run.output.len() < OUTPUT_BYTES / 2
 }
 
 fn told(files: &[&str]) -> String {

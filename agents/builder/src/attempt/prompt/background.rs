@@ -80,6 +80,8 @@ pub(in crate::attempt) struct OtherTask {
     id: TaskId,
     title: String,
     state: TaskState,
+    /// Those of its files that the title does not name.
+    files: Vec<RepoPath>,
 }
 
 /// What a finished task did.
@@ -157,6 +159,10 @@ fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
         id: task.id.clone(),
         title: task.block.in_words(),
         state: task.state,
+        files: match task.block.title() {
+            Some(_) => task.block.files().cloned().collect(),
+            None => task.block.more_files.clone(),
+        },
     });
     told.collect()
 }
