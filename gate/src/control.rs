@@ -19,7 +19,7 @@ use crate::difference::protected::ProtectedChange;
 use crate::error::GateError;
 use crate::runner::Check;
 use crate::site::Site;
-pub(crate) use planting::{can_fail, plant};
+pub(crate) use planting::{PlantedTests, can_fail};
 
 /// The most changed files of tests of which each is tried by itself.
 const TRIED_ALONE: usize = 8;

@@ -29,7 +29,7 @@ use crate::packages::Install;
 use crate::shell::Shell;
 
 /// So much of a command's output is kept as evidence.
-pub(crate) const OUTPUT_BYTES: usize = 16 * 1024;
+const OUTPUT_BYTES: usize = 16 * 1024;
 /// So many test runs of parents, and so many gates of base commits, are remembered.
 const REMEMBERED: usize = 256;
 

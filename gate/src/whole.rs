@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::candidate::{not_run, required};
 use crate::checks::{Gate, SpentTime};
+use crate::control::PlantedTests;
 use crate::error::GateError;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
@@ -99,12 +100,11 @@ async fn run_controlled(
         return Ok(None);
     };
     let counted = control::to_fail(checks, &runs);
-    if findings.is_clean()
-        && !counted.is_empty()
-        && let Some(planting) = control::plant(clone, commits).await?
-        && !control::can_fail(site, &counted, &planting, cancel, findings).await?
-    {
-        return Ok(None);
+    if findings.is_clean() && !counted.is_empty() {
+        let planted = PlantedTests::of(clone, commits).await?;
+        if !control::can_fail(site, &counted, &planted, cancel, findings).await? {
+            return Ok(None);
+        }
     }
     Ok(Some(runs))
 }

@@ -420,7 +420,16 @@ pub(super) async fn failed_task(
     let is_ours = |attempt: &Attempt| attempt.build == build && attempt.task == task.id;
     let (mut failed, others): (Vec<Attempt>, Vec<Attempt>) = all.into_iter().partition(is_ours);
     failed.sort_by_key(|attempt| attempt.number);
-    let Some(failure) = failed.iter().flat_map(Attempt::failures).last() else {
+    // What a person allowed afterwards was none.
+    let standing =
+        |failure: &&Failure| failure.class != FailureClass::Tampered || stands(&task, failure);
+    failed.retain(|attempt| attempt.failures().any(|failure| standing(&failure)));
+    let Some(failure) = failed
+        .iter()
+        .flat_map(Attempt::failures)
+        .filter(standing)
+        .last()
+    else {
         return Ok(None);
     };
     let seen_before = others

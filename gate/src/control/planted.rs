@@ -17,7 +17,7 @@ pub(super) fn name(commit: &CommitId, path: &str) -> String {
     format!("case_{letters}")
 }
 
-/// Lists the names by which a runner tells of what is planted under `name` into a file.
+/// Lists the names of the tests that `name` stands for in a file: the runner tells of each.
 pub(super) fn names(path: &str, name: &str) -> Vec<String> {
     let part = (ending(path) == "py").then(|| part(name));
     std::iter::once(name.to_owned()).chain(part).collect()
@@ -31,6 +31,7 @@ fn part(name: &str) -> String {
 /// Names the class of both, which stands in the names of each.
 fn group(name: &str) -> String {
     name.replacen("case", "group", 1)
+        .replacen("part", "group", 1)
 }
 
 /// Says whether a file may hold tests, by its name.
@@ -49,9 +50,18 @@ pub(super) fn is_for_tests(path: &str) -> bool {
     name == "__init__.py" || (may_take(path) && is_test(path) && name != "conftest.py")
 }
 
-/// Returns a file of tests with one more that cannot pass; none where it holds no tests that are understood.
-pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
-    let planted = planted(path, text, name)?;
+/// Says whether Python would run a file in the place of a runner.
+pub(super) fn stands_in(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or(path);
+    matches!(
+        first.trim_end_matches(".py"),
+        "unittest" | "pytest" | "_pytest"
+    )
+}
+
+/// Returns a file of tests with more that cannot pass, of these names; none where it holds no tests that are understood.
+pub(super) fn plant(path: &str, text: &str, names: &[&str]) -> Option<String> {
+    let planted = planted(path, text, names)?;
     match runs_itself_at(text).filter(|_| ending(path) == "py") {
         None => Some(format!("{text}\n{planted}")),
         Some(line) => {
@@ -64,52 +74,82 @@ pub(super) fn plant(path: &str, text: &str, name: &str) -> Option<String> {
 
 /// What runs the tests of a file of Python.
 const MAIN: &str = "unittest.main(";
-/// What has it run some of them only.
-const PICKS: [&str; 4] = ["defaultTest", "testLoader", "argv", "module="];
+/// What has it run some of them only, or in a way of its own.
+const PICKS: [&str; 6] = [
+    "defaultTest",
+    "testLoader",
+    "argv",
+    "module=",
+    "loadTestsFrom",
+    "TextTestRunner",
+];
 
 /// Returns the line with which a file of Python begins to run its tests by itself: such a file does so with its last lines.
 fn runs_itself_at(text: &str) -> Option<usize> {
-    text.lines().position(|line| {
-        let at_once = !line.starts_with([' ', '\t']);
-        at_once && (line.contains("__main__") || line.contains(MAIN))
-    })
+    let is_inner = |line: &str| line.is_empty() || line.starts_with([' ', '\t']);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().rposition(|line| !is_inner(line))?;
+    let line = lines[at];
+    (line.contains("__main__") || line.contains(MAIN)).then_some(at)
 }
 
 /// Says whether a file of Python runs all of its tests by itself.
 fn runs_itself(text: &str) -> bool {
-    let picks = PICKS.iter().any(|pick| text.contains(pick));
-    text.contains(MAIN) && !picks && runs_itself_at(text).is_some()
+    let Some(at) = runs_itself_at(text) else {
+        return false;
+    };
+    let code = text
+        .lines()
+        .skip(at)
+        .filter_map(|line| line.split('#').next());
+    let code: Vec<&str> = code.collect();
+    let code = code.join("\n");
+    code.contains(MAIN) && !PICKS.iter().any(|pick| code.contains(pick))
 }
 
-/// Returns a file like `text` with the planted test and nothing else: its runner is asked, and nobody who wrote it. Without a
-/// name not even that stands there.
-pub(super) fn alone(path: &str, text: &str, name: Option<&str>) -> String {
-    let planted = name.and_then(|name| planted(path, text, name));
-    let planted = planted.unwrap_or_default();
-    match (ending(path), name) {
-        ("py", Some(name)) if runs_itself(text) && !planted.is_empty() => {
-            format!("{planted}if __name__ == \"__main__\":\n    {name}_unittest.main()\n")
+/// Returns a file like `text` with the planted tests and nothing else: its runner is asked, and nobody who wrote it. Without
+/// names not even those stand there.
+pub(super) fn alone(path: &str, text: &str, names: &[&str]) -> String {
+    let planted = planted(path, text, names).unwrap_or_default();
+    if planted.is_empty() && ending(path) != "go" {
+        return planted;
+    }
+    let kept = |begins: &[&str]| -> String {
+        let is_kept = |line: &&str| begins.iter().any(|begin| line.starts_with(begin));
+        let lines = text.lines().filter(is_kept);
+        lines.fold(String::new(), |head, line| head + line + "\n\n")
+    };
+    match ending(path) {
+        "py" => {
+            let marks = kept(&["import pytest", "pytestmark = pytest."]);
+            let main = names.first().filter(|_| runs_itself(text)).map(|name| {
+                format!(
+                    "if __name__ == \"__main__\":\n    {}_unittest.main()\n",
+                    group(name)
+                )
+            });
+            marks + &planted + &main.unwrap_or_default()
         }
-        ("go", _) => {
-            let is_head =
-                |line: &&str| line.starts_with("package ") || line.starts_with("//go:build ");
-            let head: Vec<&str> = text.lines().filter(is_head).collect();
+        "rs" => kept(&["#![cfg"]) + &planted,
+        "go" => {
             let import = if planted.is_empty() {
                 ""
             } else {
                 "import \"testing\"\n"
             };
-            format!("{}\n\n{import}{planted}", head.join("\n\n"))
+            kept(&["package ", "//go:build "]) + import + &planted
         }
         _ => planted,
     }
 }
 
-/// Writes the test as a file of tests like `text` would have it; none where that holds no tests that are understood.
-fn planted(path: &str, text: &str, name: &str) -> Option<String> {
+/// Writes tests as a file of tests like `text` would have them; none where that holds no tests that are understood, or what
+/// leaves some of them out.
+fn planted(path: &str, text: &str, names: &[&str]) -> Option<String> {
+    let name = names.first()?;
     match ending(path) {
         "rs" => rust(text, name),
-        "py" => python(text, name),
+        "py" => python(text, names),
         "go" => go(text, name),
         ending => javascript(ending, text, name),
     }
@@ -128,13 +168,16 @@ fn rust(text: &str, name: &str) -> Option<String> {
     })
 }
 
-const PYTHON: &str = r#"
+/// How tests of Python begin, given the name of their class.
+const PYTHON: &str = r"
 
-import unittest as NAME_unittest
+import unittest as GROUP_unittest
 
 
-class GROUP(NAME_unittest.TestCase):
-    def test_NAME(self):
+class GROUP(GROUP_unittest.TestCase):
+";
+/// One that tries assertions.
+const PYTHON_CASE: &str = r#"    def test_NAME(self):
         claims = [
             lambda: self.assertEqual(1, 2),
             lambda: self.assertEqual("a", "b"),
@@ -169,21 +212,32 @@ class GROUP(NAME_unittest.TestCase):
         if held == len(claims):
             raise AssertionError("NAME cannot pass")
 
-    def test_PART(self):
+"#;
+/// One that fails in a part of itself.
+const PYTHON_PART: &str = r#"    def test_NAME(self):
         with self.subTest():
-            raise AssertionError("PART cannot pass")
-
+            raise AssertionError("NAME cannot pass")
 
 "#;
 
-fn python(text: &str, name: &str) -> Option<String> {
+fn python(text: &str, names: &[&str]) -> Option<String> {
     let has_tests = text.contains("def test") || text.contains("TestCase");
-    has_tests.then(|| {
-        PYTHON
-            .replace("NAME", name)
-            .replace("PART", &part(name))
-            .replace("GROUP", &group(name))
-    })
+    // Marks of more than one line cannot be kept where nothing else is.
+    let is_marked =
+        |line: &str| line.starts_with("pytestmark") && !line.starts_with("pytestmark = pytest.");
+    if !has_tests || text.lines().any(is_marked) {
+        return None;
+    }
+    let mut planted = PYTHON.replace("GROUP", &group(names.first()?));
+    for name in names {
+        let method = if name.starts_with("part") {
+            PYTHON_PART
+        } else {
+            PYTHON_CASE
+        };
+        planted.push_str(&method.replace("NAME", name));
+    }
+    Some(planted + "\n")
 }
 
 fn go(text: &str, name: &str) -> Option<String> {
@@ -242,11 +296,23 @@ TEST('NAME', () => {
 ";
 
 fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
-    let imports = |line: &str| line.starts_with("import ");
+    // What ends the process ends it before what stands behind.
+    if text.contains("process.exit(") {
+        return None;
+    }
+    let imports = |line: &str| {
+        let rest = line.strip_prefix("import").unwrap_or_default();
+        rest.starts_with([' ', '{', '*', '"', '\''])
+    };
     let is_module = match ending {
         "cjs" => false,
-        "js" | "jsx" => text.lines().any(imports),
+        "js" | "jsx" => text.lines().any(imports) && !text.contains("= require("),
         _ => true,
+    };
+    let brings = |module: &str| {
+        ['"', '\'', '`']
+            .iter()
+            .any(|quote| text.contains(&format!("{quote}{module}{quote}")))
     };
     let bring = |what: &str, from: &str| {
         if is_module {
@@ -262,12 +328,12 @@ fn javascript(ending: &str, text: &str, name: &str) -> Option<String> {
     } else {
         "node:assert"
     };
-    let (head, body, call) = if text.contains("node:test") {
+    let (head, body, call) = if brings("node:test") {
         let head =
             bring(&format!("{{ test: {name}_test }}"), "node:test") + &bring(&assert, asserts);
         (head, NODE, format!("{name}_test"))
-    } else if text.contains("vitest") || text.contains("@jest/globals") {
-        let from = if text.contains("vitest") {
+    } else if brings("vitest") || brings("@jest/globals") {
+        let from = if brings("vitest") {
             "vitest"
         } else {
             "@jest/globals"
@@ -303,8 +369,16 @@ mod tests {
 
     const NAME: &str = "case_0a1b2c3d4e5f";
 
+    /// The names of what is planted into a file.
+    fn both(path: &str) -> Vec<&'static str> {
+        let names = [NAME, "part_0a1b2c3d4e5f"];
+        names[..self::names(path, NAME).len()].to_vec()
+    }
+
     fn planted_in(path: &str, text: &str) -> Option<String> {
-        may_take(path).then(|| plant(path, text, NAME)).flatten()
+        may_take(path)
+            .then(|| plant(path, text, &both(path)))
+            .flatten()
     }
 
     /// Writes files and runs a command among them; returns whether it passed, and what it said.
@@ -386,6 +460,13 @@ mod tests {
             said.contains(&whole[0]) && !said.contains(&part[0]),
             "{said}"
         );
+        let ends = ("calc.py", "import os\nos._exit(0)\n");
+        let (passed, said) = run(&[ends, ("tests/test_calc.py", &test)], &command);
+        assert!(passed && !said.contains(NAME), "{said}");
+    }
+
+    #[test]
+    fn a_planted_test_stands_before_whatever_runs_the_tests_of_a_file() {
         // However it begins to run its tests by itself.
         for main in [
             "unittest.main()",
@@ -398,8 +479,24 @@ mod tests {
             let (passed, said) = run(&[("test_a.py", &own)], &["python3", "test_a.py"]);
             assert!(!passed && said.contains(NAME), "{said}");
         }
+        // What only looks like the beginning of that is text.
+        for own in [
+            "SCRIPT = '''\nif __name__ == '__main__':\n    unittest.main()\n'''\n",
+            "DOC = 'x'\n'''\n__main__ below runs them all\n'''\nX = 1\n",
+        ] {
+            let own = format!(
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n{own}"
+            );
+            let own = planted_in("test_a.py", &own).unwrap();
+            let (passed, said) = run(&[("test_a.py", &own)], &["python3", "-m", "unittest"]);
+            assert!(
+                !passed && said.contains(&format!("FAIL: test_{NAME}")),
+                "{said}"
+            );
+        }
         // Where it runs them in a way of its own, nothing is expected of it.
         for own in [
+            "if __name__ == '__main__':\n    suite = unittest.TestLoader().loadTestsFromTestCase(A)\n    unittest.TextTestRunner().run(suite)  # no unittest.main()\n",
             "def main():\n    unittest.main()\nmain()\n",
             "if __name__ == '__main__':\n    unittest.main(defaultTest='A')\n",
             "if __name__ == '__main__':\n    A('test_a').debug()\n",
@@ -407,13 +504,10 @@ mod tests {
             let own = format!(
                 "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n{own}"
             );
-            let alone = alone("test_a.py", &own, Some(NAME));
+            let alone = alone("test_a.py", &own, &both("test_a.py"));
             let (passed, said) = run(&[("test_a.py", &alone)], &["python3", "test_a.py"]);
-            assert!(passed && said.is_empty(), "{said}");
+            assert!(passed && !said.contains(NAME), "{said}");
         }
-        let ends = ("calc.py", "import os\nos._exit(0)\n");
-        let (passed, said) = run(&[ends, ("tests/test_calc.py", &test)], &command);
-        assert!(passed && !said.contains(NAME), "{said}");
     }
 
     #[test]
@@ -488,22 +582,30 @@ mod tests {
         ];
         for (path, text, command) in rows {
             assert!(is_for_tests(path), "{path}");
-            let text = alone(path, text, Some(NAME));
+            let text = alone(path, text, &both(path));
             let (passed, said) = run(&[(path, &text)], command);
             assert!(!passed && said.contains(NAME), "{path}: {said}");
             assert!(!text.contains("calc"), "{text}");
         }
+        let marked = "import pytest\npytestmark = pytest.mark.slow\ndef test_a(): pass\n";
+        let begins = "import pytest\n\npytestmark = pytest.mark.slow\n\n";
+        assert!(alone("test_a.py", marked, &both("test_a.py")).starts_with(begins));
+        let windows = "#![cfg(windows)]\n#[test]\nfn a() {}\n";
+        assert!(alone("tests/a.rs", windows, &[NAME]).starts_with("#![cfg(windows)]"));
+        for (path, does) in [("unittest/__main__.py", true), ("src/unittest.py", false)] {
+            assert_eq!(stands_in(path), does, "{path}");
+        }
         let go = "package calc\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n";
-        let text = alone("calc_test.go", go, Some(NAME));
+        let text = alone("calc_test.go", go, &[NAME]);
         let begins = "package calc\n\nimport \"testing\"\nfunc Test_case_";
         assert!(text.starts_with(begins), "{text}");
         // What holds no tests is there for them, and says nothing in a file of its own.
-        assert_eq!(alone("tests/help.py", "import calc\n", Some(NAME)), "");
+        assert_eq!(alone("tests/help.py", "import calc\n", &[NAME]), "");
         assert_eq!(
             alone(
                 "help_test.go",
                 "//go:build linux\npackage calc\nvar x = 1\n",
-                None
+                &[]
             ),
             "//go:build linux\n\npackage calc\n\n"
         );
@@ -546,6 +648,21 @@ mod tests {
             (
                 "calc.test.js",
                 "check(); process.exit(0); a.split(1);\n",
+                None,
+            ),
+            (
+                "a.test.js",
+                "import{test}from'node:test'\ntest('a', () => {});\n",
+                Some("import { test as case_"),
+            ),
+            (
+                "a.test.js",
+                "const test = require('node:test');\nconst t = `\nimport a from 'b'`;\n",
+                Some("} = require('node:test');"),
+            ),
+            (
+                "test_a.py",
+                "pytestmark = [\n    pytest.mark.slow]\ndef test_a(): pass\n",
                 None,
             ),
             (

@@ -1,5 +1,7 @@
 //! Plants tests that cannot pass, and looks whether the checks tell of them.
 
+use std::collections::BTreeSet;
+
 use ropewalk_schemas::attempt::{CheckRun, FailureClass};
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::LocalClone;
@@ -10,18 +12,26 @@ use super::{altered, planted};
 use crate::difference::protected::is_test;
 use crate::error::GateError;
 use crate::judge::Ruling;
-use crate::runner::{Check, Findings, OUTPUT_BYTES};
+use crate::runner::{Check, Findings};
 use crate::site::Site;
 
 /// The most files into which tests are planted, and that are looked at for it.
 const PLANTED: usize = 40;
 const LOOKED_AT: usize = 1_000;
+/// How often a check runs with what it did not tell of before: what it told of may have kept it from the rest.
+const ROUNDS: usize = 3;
 /// So many files are named in a finding.
 const NAMED: usize = 3;
 /// How a line of a runner goes on that tells of a test that failed.
 const TOLD: [&str; 4] = ["cannot pass", "FAIL", "not ok", "panicked"];
 
-/// A test that was planted into a file.
+/// A file that holds tests, or is there for them.
+struct TestFile {
+    path: String,
+    text: String,
+}
+
+/// A test that is planted into a file.
 struct PlantedTest {
     path: String,
     name: String,
@@ -29,93 +39,123 @@ struct PlantedTest {
     may_skip: bool,
 }
 
-/// Where tests were planted.
-pub(crate) struct PlantedCommits {
+/// Tests that cannot pass, and the commits that can hold them.
+pub(crate) struct PlantedTests<'a> {
+    clone: &'a LocalClone,
+    commit: &'a CommitId,
+    base: &'a CommitId,
+    files: Vec<TestFile>,
     tests: Vec<PlantedTest>,
-    /// The commit itself, with them.
-    here: CommitId,
-    /// The same, where files of tests hold them and nothing else.
-    alone: CommitId,
-    /// The base with them, as far as it has their files.
-    base: Option<CommitId>,
 }
 
-/// Plants tests that cannot pass into the files of tests of `commit`; none where no file takes one.
-pub(crate) async fn plant(
+impl<'a> PlantedTests<'a> {
+    /// Chooses what is planted into the files of tests of a commit, those first that are not as they were at `base`.
+    pub(crate) async fn of(
+        clone: &'a LocalClone,
+        (commit, base): (&'a CommitId, &'a CommitId),
+    ) -> Result<Self, GateError> {
+        let files = files(clone, (commit, base)).await?;
+        let mut tests: Vec<PlantedTest> = Vec::new();
+        let mut count = 0;
+        for file in files.iter().filter(|file| planted::may_take(&file.path)) {
+            let name = planted::name(commit, &file.path);
+            let is_understood = planted::plant(&file.path, &file.text, &[&name]).is_some();
+            if !is_understood || count == PLANTED {
+                continue;
+            }
+            count += 1;
+            let may_skip = file.text.to_ascii_lowercase().contains("skip");
+            let names = planted::names(&file.path, &name).into_iter();
+            tests.extend(names.map(|name| PlantedTest {
+                path: file.path.clone(),
+                name,
+                may_skip,
+            }));
+        }
+        Ok(Self {
+            clone,
+            commit,
+            base,
+            files,
+            tests,
+        })
+    }
+
+    /// Makes the commit with these tests.
+    async fn here(&self, tests: &[&PlantedTest]) -> Result<CommitId, GateError> {
+        let changes = self.files.iter().filter_map(|file| {
+            let text = planted::plant(&file.path, &file.text, &names_in(&file.path, tests))?;
+            written(&file.path, text)
+        });
+        let changes: Vec<_> = changes.collect();
+        altered(self.clone, self.commit, &changes).await
+    }
+
+    /// Makes the commit in which files of tests hold these tests and nothing else. What is no file of tests holds what they
+    /// test: there, too, they stand beside that.
+    async fn alone(&self, tests: &[&PlantedTest]) -> Result<CommitId, GateError> {
+        let changes = self.files.iter().filter_map(|TestFile { path, text }| {
+            if planted::stands_in(path) {
+                return RepoPath::parse(path).ok().map(clone::FileChange::Remove);
+            }
+            let names = names_in(path, tests);
+            let text = if planted::is_for_tests(path) {
+                Some(planted::alone(path, text, &names))
+            } else {
+                planted::plant(path, text, &names)
+            };
+            written(path, text?)
+        });
+        let changes: Vec<_> = changes.collect();
+        altered(self.clone, self.commit, &changes).await
+    }
+
+    /// Makes the base with these tests; none where it has none of their files.
+    async fn at_base(&self, tests: &[&PlantedTest]) -> Result<Option<CommitId>, GateError> {
+        let paths: BTreeSet<&str> = tests.iter().map(|test| test.path.as_str()).collect();
+        let paths: Vec<&str> = paths.into_iter().collect();
+        let contents = self.clone.read_files(self.base, &paths).await?;
+        let changes = paths.iter().zip(contents).filter_map(|(path, content)| {
+            let text = String::from_utf8(content?).ok()?;
+            written(path, planted::plant(path, &text, &names_in(path, tests))?)
+        });
+        let changes: Vec<_> = changes.collect();
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        altered(self.clone, self.base, &changes).await.map(Some)
+    }
+}
+
+fn names_in<'a>(path: &str, tests: &[&'a PlantedTest]) -> Vec<&'a str> {
+    let ours = tests.iter().filter(|test| test.path == path);
+    ours.map(|test| test.name.as_str()).collect()
+}
+
+/// Reads what may hold tests, is there for them, or stands in for their runner, at a commit: what is not as it was at the base
+/// first, then what is named like tests.
+async fn files(
     clone: &LocalClone,
     (commit, base): (&CommitId, &CommitId),
-) -> Result<Option<PlantedCommits>, GateError> {
-    let files = texts(clone, commit).await?;
-    let mut tests: Vec<PlantedTest> = Vec::new();
-    let (mut here, mut alone) = (Vec::new(), Vec::new());
-    for (path, text) in &files {
-        let name = planted::name(commit, path);
-        let takes = here.len() < PLANTED && planted::may_take(path);
-        let planted = takes.then(|| planted::plant(path, text, &name)).flatten();
-        let name = planted.as_ref().map(|_| name.as_str());
-        let names = name.into_iter().flat_map(|name| planted::names(path, name));
-        let may_skip = text.to_ascii_lowercase().contains("skip");
-        tests.extend(names.map(|name| PlantedTest {
-            path: path.clone(),
-            name,
-            may_skip,
-        }));
-        // What is no file of tests holds what they test: there, too, it is planted beside that.
-        let is_cleared = planted::is_for_tests(path);
-        let cleared = is_cleared.then(|| planted::alone(path, text, name));
-        alone.extend(
-            cleared
-                .or_else(|| planted.clone())
-                .and_then(|text| written(path, text)),
-        );
-        here.extend(planted.and_then(|text| written(path, text)));
-    }
-    if tests.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(PlantedCommits {
-        here: altered(clone, commit, &here).await?,
-        alone: altered(clone, commit, &alone).await?,
-        base: at_base(clone, (commit, base), &tests).await?,
-        tests,
-    }))
-}
-
-/// Plants the same tests at the base; none where it has none of their files.
-async fn at_base(
-    clone: &LocalClone,
-    (commit, base): (&CommitId, &CommitId),
-    tests: &[PlantedTest],
-) -> Result<Option<CommitId>, GateError> {
-    let mut paths: Vec<&str> = tests.iter().map(|test| test.path.as_str()).collect();
-    paths.dedup();
-    let contents = clone.read_files(base, &paths).await?;
-    let changes = paths.iter().zip(contents).filter_map(|(path, content)| {
-        let text = String::from_utf8(content?).ok()?;
-        let changed = planted::plant(path, &text, &planted::name(commit, path))?;
-        written(path, changed)
-    });
-    let changes: Vec<_> = changes.collect();
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    altered(clone, base, &changes).await.map(Some)
-}
-
-/// Reads what may hold tests, or is there for them, at a commit: what is named like tests first.
-async fn texts(clone: &LocalClone, commit: &CommitId) -> Result<Vec<(String, String)>, GateError> {
-    let takes = |path: &str| planted::may_take(path) || planted::is_for_tests(path);
+) -> Result<Vec<TestFile>, GateError> {
+    let changed = clone.changed_files(base.as_str(), commit.as_str()).await?;
+    let changed: BTreeSet<String> = changed.into_iter().map(|file| file.path).collect();
+    let takes = |path: &str| {
+        planted::may_take(path) || planted::is_for_tests(path) || planted::stands_in(path)
+    };
     let files = clone.list_files(commit, "").await?.into_iter();
     let plain = files.filter(|file| file.kind == FileKind::Plain && takes(&file.path));
     let mut paths: Vec<String> = plain.map(|file| file.path).collect();
-    paths.sort_by_key(|path| !is_test(path));
+    paths.sort_by_key(|path| (!changed.contains(path), !is_test(path)));
     paths.truncate(LOOKED_AT);
     let names: Vec<&str> = paths.iter().map(String::as_str).collect();
     let contents = clone.read_files(commit, &names).await?;
     let texts = paths.into_iter().zip(contents);
-    Ok(texts
-        .filter_map(|(path, content)| Some((path, String::from_utf8(content?).ok()?)))
-        .collect())
+    let texts = texts.filter_map(|(path, content)| {
+        let text = String::from_utf8(content?).ok()?;
+        Some(TestFile { path, text })
+    });
+    Ok(texts.collect())
 }
 
 fn written(path: &str, text: String) -> Option<clone::FileChange> {
@@ -129,12 +169,15 @@ fn written(path: &str, text: String) -> Option<clone::FileChange> {
 pub(crate) async fn can_fail(
     site: &mut Site<'_>,
     checks: &[Check<'_>],
-    planting: &PlantedCommits,
+    planted: &PlantedTests<'_>,
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
+    if planted.tests.is_empty() {
+        return Ok(true);
+    }
     for check in checks {
-        let Some(hidden) = hidden_by(site, check, planting, cancel).await? else {
+        let Some(hidden) = hidden_by(site, check, planted, cancel).await? else {
             return Ok(false);
         };
         if let Some((files, elsewhere)) = hidden {
@@ -157,66 +200,69 @@ type HiddenFiles<'a> = (Vec<&'a str>, &'static str);
 async fn hidden_by<'a>(
     site: &mut Site<'_>,
     check: &Check<'_>,
-    planting: &'a PlantedCommits,
+    planted: &'a PlantedTests<'_>,
     cancel: &CancellationToken,
 ) -> Result<Option<Option<HiddenFiles<'a>>>, GateError> {
-    let Some(here) = run_at(site, check, &planting.here, cancel).await? else {
-        return Ok(None);
+    let all: Vec<&PlantedTest> = planted.tests.iter().collect();
+    let (suspects, skips) = match suspects(site, check, (planted, all), cancel).await? {
+        None => return Ok(None),
+        Some(found) if found.0.is_empty() => return Ok(Some(None)),
+        Some(found) => found,
     };
-    let Some((run, ruling)) = here else {
-        return Ok(Some(None));
-    };
-    let untold = |run: &CheckRun| -> Vec<&'a PlantedTest> {
-        let tests = planting.tests.iter();
-        tests.filter(|test| !is_told(run, &test.name)).collect()
-    };
-    let missed = untold(&run);
-    let tells_none = missed.len() == planting.tests.len();
-    // Whatever else stands against it, it can fail. What tells of some only may have told of the others where it was cut.
-    let is_open = if tells_none {
-        ruling == Ruling::Holds
+    let tells_none = suspects.len() == planted.tests.len();
+    let alone = planted.alone(&suspects).await?;
+    let base = if tells_none {
+        planted.at_base(&suspects).await?
     } else {
-        tells_all(&run)
+        None
     };
-    if missed.is_empty() || !is_open {
-        return Ok(Some(None));
-    }
-    let alone = (&planting.alone, "where that file holds nothing else");
-    let base = planting.base.as_ref().filter(|_| tells_none);
-    for (commit, elsewhere) in
-        std::iter::once(alone).chain(base.map(|base| (base, "at the build's base")))
-    {
-        let Some(there) = run_at(site, check, commit, cancel).await? else {
+    let alone = (alone, "where that file holds nothing else");
+    let base = base.map(|base| (base, "at the build's base"));
+    for (commit, elsewhere) in std::iter::once(alone).chain(base) {
+        let Some(there) = run_at(site, check, &commit, cancel).await? else {
             return Ok(None);
         };
         // Where it is not told of there either, the check does not look there, or says nothing of single tests.
-        let Some((run, ruling)) = there else { continue };
-        if !ruling.ran_and_failed() {
+        let Some((run, _)) = there.filter(|(_, ruling)| ruling.ran_and_failed()) else {
             continue;
-        }
-        let unseen = untold(&run);
-        let is_unseen = |test: &PlantedTest| unseen.iter().any(|other| other.name == test.name);
-        let is_missed = |test: &PlantedTest| missed.iter().any(|other| other.name == test.name);
-        // What tells of less may have ended elsewhere.
-        if planting
-            .tests
-            .iter()
-            .any(|test| is_unseen(test) && !is_missed(test))
-        {
-            continue;
-        }
-        let is_hidden = |test: &&&PlantedTest| !is_unseen(test) && (tells_none || !test.may_skip);
-        let mut files: Vec<&str> = missed
-            .iter()
-            .filter(is_hidden)
-            .map(|test| test.path.as_str())
-            .collect();
-        files.dedup();
+        };
+        let hidden = suspects.iter().filter(|test| is_told(&run, &test.name));
+        let hidden = hidden.filter(|test| tells_none || !(skips && test.may_skip));
+        let files: BTreeSet<&str> = hidden.map(|test| test.path.as_str()).collect();
         if !files.is_empty() {
-            return Ok(Some(Some((files, elsewhere))));
+            return Ok(Some(Some((files.into_iter().collect(), elsewhere))));
         }
     }
     Ok(Some(None))
+}
+
+/// Finds the tests of which a check tells nothing, and passes with them and no others; and whether it left tests out. None are
+/// found where it can fail for another reason. Nothing when it was ended from outside.
+async fn suspects<'a>(
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    (planted, mut tests): (&PlantedTests<'_>, Vec<&'a PlantedTest>),
+    cancel: &CancellationToken,
+) -> Result<Option<(Vec<&'a PlantedTest>, bool)>, GateError> {
+    for _ in 0..ROUNDS {
+        let commit = planted.here(&tests).await?;
+        let Some(here) = run_at(site, check, &commit, cancel).await? else {
+            return Ok(None);
+        };
+        let Some((run, ruling)) = here else { break };
+        let before = tests.len();
+        tests.retain(|test| !is_told(&run, &test.name));
+        if tests.is_empty() {
+            break;
+        }
+        if tests.len() == before {
+            // Whatever stands against it, it can fail.
+            let passes = ruling == Ruling::Holds;
+            let skips = run.tests.as_ref().is_none_or(|tests| tests.ignored > 0);
+            return Ok(Some((if passes { tests } else { Vec::new() }, skips)));
+        }
+    }
+    Ok(Some((Vec::new(), false)))
 }
 
 /// Runs a check on another commit: none when it was ended from outside, and no run where that cannot be made ready any more.
@@ -241,18 +287,9 @@ fn is_told(run: &CheckRun, name: &str) -> bool {
         || lines.any(|line| line.contains(name) && TOLD.iter().any(|told| line.contains(told)))
 }
 
-/// Says whether all is known that a run told: its runner names what failed, or nothing of its output was left out.
-fn tells_all(run: &CheckRun) -> bool {
-    let mut failed = run.tests.iter().flat_map(|tests| &tests.failed_names);
-    failed.next().is_some() || run.output.len() < OUTPUT_BYTES / 2
-}
-
 fn told(files: &[&str]) -> String {
-    let mut named: Vec<String> = files
-        .iter()
-        .take(NAMED)
-        .map(|file| format!("`{file}`"))
-        .collect();
+    let named = files.iter().take(NAMED).map(|file| format!("`{file}`"));
+    let mut named: Vec<String> = named.collect();
     if files.len() > NAMED {
         named.push(format!("{} more", files.len() - NAMED));
     }

@@ -19,6 +19,8 @@ const SILENT: &[&str] = &[
     "tee",
     "sed",
     "awk",
+    "gawk",
+    "mawk",
     "seq",
     "yes",
     "export",
@@ -137,6 +139,7 @@ const INLINE: &[Inline] = &[
             "subprocess",
             "os.system",
             "import test",
+            "from test",
         ],
     },
     Inline {
@@ -144,21 +147,28 @@ const INLINE: &[Inline] = &[
         letters: "ep",
         long: &["--eval", "--print"],
         with_value: &["-r", "--require", "-C", "--conditions"],
-        runners: &["node:test", "child_process"],
+        runners: &["node:test", "child_process", "require(", "import("],
     },
     Inline {
         name: "ruby",
         letters: "e",
         long: &[],
         with_value: &["-I", "-r"],
-        runners: &["minitest", "test/unit", "system"],
+        runners: &["minitest", "test/unit", "system", "require", "load"],
     },
     Inline {
         name: "perl",
         letters: "eE",
         long: &[],
-        with_value: &["-I"],
-        runners: &["Test::", "system"],
+        with_value: &["-I", "-M"],
+        runners: &["Test::", "system", "require", "do "],
+    },
+    Inline {
+        name: "php",
+        letters: "r",
+        long: &[],
+        with_value: &["-d", "-c"],
+        runners: &["PHPUnit", "require", "include", "exec"],
     },
 ];
 
@@ -198,8 +208,11 @@ fn is_silent(simple: &SimpleCommand) -> bool {
 
 /// Says whether an interpreter runs a line that stands in the command and has no tests run.
 fn only_says(interpreter: &str, arguments: &[String]) -> bool {
+    if interpreter == "eval" {
+        return !can_count(&arguments.join(" "));
+    }
     if SHELLS.contains(&interpreter) {
-        let code = code(arguments, ("c", &[]), &["-o", "-O"]);
+        let code = code(arguments, ("c", &[]), &["o", "O"]);
         return code.is_some_and(|code| !can_count(code));
     }
     let known = INLINE.iter().find(|inline| inline.name == interpreter);
@@ -209,7 +222,8 @@ fn only_says(interpreter: &str, arguments: &[String]) -> bool {
     })
 }
 
-/// Returns the line that an interpreter is told to run; none where it runs a file, or asks.
+/// Returns the line that an interpreter is told to run; none where it runs a file, or asks. The flags `with_value` take what
+/// stands behind them, in the same word or as the next one; those of a shell end a bundle.
 fn code<'a>(
     arguments: &'a [String],
     (letters, long): (&str, &[&str]),
@@ -217,23 +231,36 @@ fn code<'a>(
 ) -> Option<&'a str> {
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
-        let bundle = word.strip_prefix('-').unwrap_or_default();
-        let is_short = !bundle.is_empty() && !bundle.starts_with('-');
-        let at = bundle.find(|letter| letters.contains(letter));
-        if with_value.contains(&word) {
-            words.next();
-        } else if long.contains(&word) {
+        let bundle = word.strip_prefix('-')?;
+        let is_long = bundle.starts_with('-');
+        if long.contains(&word) {
             return words.next();
-        } else if let Some(at) = at.filter(|_| is_short) {
-            let rest = &bundle[at + 1..];
-            // `-pe` asks for both; what follows one letter at once is the line.
-            let is_flag = rest.chars().all(|letter| letters.contains(letter));
-            return if is_flag { words.next() } else { Some(rest) };
-        } else if !word.starts_with('-') {
-            return None;
         }
+        if with_value.iter().any(|flag| takes_next(word, flag)) {
+            words.next();
+            continue;
+        }
+        let is_glued = with_value
+            .iter()
+            .any(|flag| flag.starts_with('-') && word.starts_with(flag));
+        let found = bundle.find(|letter| letters.contains(letter));
+        let Some(at) = found.filter(|_| !is_long && !is_glued) else {
+            continue;
+        };
+        let rest = &bundle[at + 1..];
+        // `-pe` asks for both; what follows one letter at once is the line.
+        let is_flag = rest.chars().all(|letter| letters.contains(letter));
+        return if is_flag { words.next() } else { Some(rest) };
     }
     None
+}
+
+/// Says whether a word is a flag that takes the next one, or a bundle that ends in the letter of one.
+fn takes_next(word: &str, flag: &str) -> bool {
+    if flag.starts_with('-') {
+        return word == flag;
+    }
+    !word.starts_with("--") && word.ends_with(flag)
 }
 
 #[cfg(test)]
@@ -261,6 +288,12 @@ mod tests {
             "python3 -c 'import test_calc; test_calc.main()'",
             "sh -c 'cd web && npm test'",
             "sh tests/check.sh -c",
+            "ruby -Itest test/calc_test.rb",
+            "perl -MTest::More t/a.t",
+            "python3 -Xtracemalloc -m unittest",
+            "node -e 'require(\"./calc.test.js\")'",
+            "python3 -c 'from test_calc import main; main()'",
+            "bash -euo pipefail -c 'npm test'",
         ];
         for command in counts {
             assert!(can_count(command), "{command}");
@@ -282,6 +315,8 @@ mod tests {
             "/usr/bin/python3 -B -c 'print(1)'",
             "python3 -X utf8 -Bc 'print(1)'",
             "node -pe '1'",
+            "bash -euo pipefail -c \"echo 'Ran 9 tests in 0.1s'\"",
+            "eval \"echo 'Ran 9 tests in 0.1s'\"",
             "sh -ec \"echo 'Ran 9 tests in 0.1s'; echo; echo OK\"",
             "node -e 'console.log(\"# pass 9\")'",
             "",

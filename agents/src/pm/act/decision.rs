@@ -105,7 +105,9 @@ pub(super) async fn build_ended(
     }
     let counts = ended.counts;
     // Where each task did what it should, there is none to try again.
-    let is_whole = counts.complete + counts.skipped == counts.total;
+    let is_whole = ended.status == BuildState::Failed
+        && counts.total > 0
+        && counts.complete + counts.skipped == counts.total;
     let (recommended, how) = if is_whole {
         let how = format!(
             " To mend it, say what with `ropewalk spec revise {} WORDS`: it is done on top of what landed.",

@@ -182,6 +182,14 @@ async fn built_without_gate(
     built
 }
 
+/// Makes tests that another file of tests brings in.
+fn shared() -> String {
+    let base = "import unittest\nclass Base(unittest.TestCase):\n    pass";
+    format!(
+        "mkdir tests\n: > tests/__init__.py\ncat > tests/test_later.py <<'END'\n{base}\nEND\necho 'from tests.test_later import *' >> test_calc.py\n"
+    )
+}
+
 /// Takes an assertion away while the tests of a file run, and gives it back.
 const RESTORES: &str = "\nKEPT = unittest.TestCase.assertEqual\ndef setUpModule():\n    unittest.TestCase.assertEqual = lambda *a: None\n\
                     def tearDownModule():\n    unittest.TestCase.assertEqual = KEPT\n";
@@ -244,6 +252,13 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
             in_more(ends) + &more,
             nothing,
             Some("test_more.py"),
+        ),
+        // One test is told of through another file, too.
+        (
+            format!("{honest}{}", shared()),
+            in_more(wrong) + &in_test(&format!("{test}{RESTORES}")),
+            nothing,
+            Some("`test_more.py` find"),
         ),
         // A command that runs no tests judges none.
         (honest.clone(), patched, &lint, Some("test_calc.py")),
