@@ -182,6 +182,15 @@ async fn built_without_gate(
     built
 }
 
+/// A gate whose command runs no tests.
+const LINT: [(&str, &str); 2] = [
+    (
+        "ropewalk.toml",
+        "[[gate.commands]]\nname = \"lint\"\ncommand = \"sh lint.sh\"\n",
+    ),
+    ("lint.sh", "test -f lint.sh\n"),
+];
+
 /// Makes tests that another file of tests brings in.
 fn shared() -> String {
     let base = "import unittest\nclass Base(unittest.TestCase):\n    pass";
@@ -210,13 +219,6 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
     let ends = "import os, sys\nsys.stderr.write('Ran 2 tests in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)";
     let itself = format!("{test}\nif '__main__' == __name__:\n    unittest.main()\n");
     let nothing: &[(&str, &str)] = &[];
-    let lint = [
-        (
-            "ropewalk.toml",
-            "[[gate.commands]]\nname = \"lint\"\ncommand = \"sh lint.sh\"\n",
-        ),
-        ("lint.sh", "test -f lint.sh\n"),
-    ];
     let in_more = |text: &str| write("more.py", text);
     let in_test = |text: &str| write("test_more.py", text);
     let patched = in_more(&format!("{patch}{wrong}")) + &more;
@@ -261,7 +263,7 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
             Some("`test_more.py` find"),
         ),
         // A command that runs no tests judges none.
-        (honest.clone(), patched, &lint, Some("test_calc.py")),
+        (honest.clone(), patched, &LINT, Some("test_calc.py")),
         (honest.clone(), in_more(add) + &more, nothing, None),
         (
             honest,
@@ -270,7 +272,7 @@ async fn without_a_gate_tests_that_cannot_fail_do_not_make_a_build_succeed() {
                 + "mkdir tests\n"
                 + &write("tests/__init__.py", "import os")
                 + &write("tests/test_later.py", SKIPS),
-            &lint,
+            &LINT,
             None,
         ),
     ];
