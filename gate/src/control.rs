@@ -53,7 +53,7 @@ pub(crate) fn of_tests<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check
 
 /// Picks the checks that have to be able to fail, each command once: the commands of a gate where one of them counted tests,
 /// and the tasks' own checks beside them where none did.
-pub(crate) fn to_fail<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
+pub(crate) fn to_challenge<'a>(checks: &[Check<'a>], runs: &[CheckRun]) -> Vec<Check<'a>> {
     let mut ran = checks.iter().zip(runs);
     let gate_counts = ran.any(|(check, run)| {
         let passed = run.tests.as_ref().map_or(0, |tests| tests.passed);
@@ -263,7 +263,7 @@ mod tests {
         ] {
             let mut runs: Vec<CheckRun> = checks.iter().map(|_| run(None, &[], "")).collect();
             runs[0] = run(by_gate, &[], "");
-            let found = to_fail(&checks, &runs);
+            let found = to_challenge(&checks, &runs);
             let commands: Vec<&str> = found.iter().map(|check| check.command).collect();
             assert_eq!(commands, expected, "{by_gate:?}");
         }

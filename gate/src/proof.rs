@@ -68,9 +68,9 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
     let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
     let stumbled = signs.any(|sign| run.output.contains(sign));
     match &run.tests {
-        // Where tests were counted, their own number says more than a line among many.
         // That there are fewer tests than are asked for says nothing of the work.
         Some(tests) if tests.failed == 0 && run.exit_code == Some(0) => false,
+        // Where tests were counted, their own number says more than a line among many.
         Some(tests) if tests.passed > 0 => tests.failed > 0 || !stumbled,
         Some(tests) => tests.failed > 0 && !stumbled,
         None => !stumbled,

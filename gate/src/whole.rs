@@ -99,7 +99,7 @@ async fn run_controlled(
     let Some(runs) = run(site, gate, checks, cancel, findings).await? else {
         return Ok(None);
     };
-    let counted = control::to_fail(checks, &runs);
+    let counted = control::to_challenge(checks, &runs);
     if findings.is_clean() && !counted.is_empty() {
         let planted = PlantedTests::of(clone, commits).await?;
         if !control::can_fail(site, &counted, &planted, cancel, findings).await? {
