@@ -19,7 +19,7 @@ pub mod telling;
 pub mod wishes;
 
 pub use applies::{Fit, fit, generalise};
-pub use decide::{Effect, Refusal, is_lesson};
+pub use decide::{Effect, Refusal, is_lesson, teaches};
 pub use draft::Draft;
 pub use inject::{InjectionResult, PlannedInjection, inject, settle};
 pub use lifecycle::{Change, confirm, deprecate, promote, reinforce};

@@ -97,6 +97,11 @@ pub struct TaskCounts {
 }
 
 impl TaskCounts {
+    /// Returns whether each task landed or was left out, so that there is none to try again.
+    pub const fn are_all_done(&self) -> bool {
+        self.total > 0 && self.complete + self.skipped == self.total
+    }
+
     /// Returns whether the newest landing made it half of the tasks, and not all of them.
     pub const fn just_reached_half(&self) -> bool {
         let half = self.total.div_ceil(2);

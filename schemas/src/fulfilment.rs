@@ -29,7 +29,7 @@ impl Fulfilment {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
-            Self::WeaklyMet => "weakly met",
+            Self::WeaklyMet => "weakly-met",
             Self::Unverified => "unverified",
             Self::Open => "open",
         }
@@ -128,7 +128,7 @@ impl Fulfilment {
 
 impl std::fmt::Display for Fulfilment {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.as_str())
+        formatter.write_str(&self.as_str().replace('-', " "))
     }
 }
 

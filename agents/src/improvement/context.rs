@@ -288,13 +288,11 @@ impl ReviewedBuild {
         }
     }
 
-    /// Lists the failed tries at a task; what a person allowed afterwards was none.
+    /// Lists the failed tries at a task.
     pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Failure> {
         let ours = self.attempts.iter().filter(move |one| one.task == *task);
         let row = self.task(task);
-        ours.flat_map(Attempt::failures).filter(move |failure| {
-            failure.class != FailureClass::Tampered || row.is_none_or(|row| stands(row, failure))
-        })
+        ours.flat_map(move |attempt| standing(row, attempt))
     }
 
     /// Returns what a lesson did for the task that carried it; none where it was left out, or nothing is proved.
@@ -388,10 +386,16 @@ impl ReviewedBuild {
     }
 }
 
-/// Says whether a failure still stands in the row of its task.
-fn stands(task: &Task, failure: &Failure) -> bool {
-    let mut known = task.earlier_failures.iter().chain(&task.failures);
-    known.any(|known| known.attempt == failure.attempt)
+/// Lists what failed in an attempt, oldest first; what a person allowed afterwards, and the row of the task no longer holds, did
+/// not.
+fn standing<'a>(task: Option<&'a Task>, attempt: &'a Attempt) -> impl Iterator<Item = &'a Failure> {
+    attempt.failures().filter(move |failure| {
+        let is_known = |task: &Task| {
+            let mut known = task.earlier_failures.iter().chain(&task.failures);
+            known.any(|known| known.attempt == failure.attempt)
+        };
+        failure.class != FailureClass::Tampered || task.is_none_or(is_known)
+    })
 }
 
 /// A task that failed for good or passed at last, with its failed attempts.
@@ -420,16 +424,11 @@ pub(super) async fn failed_task(
     let is_ours = |attempt: &Attempt| attempt.build == build && attempt.task == task.id;
     let (mut failed, others): (Vec<Attempt>, Vec<Attempt>) = all.into_iter().partition(is_ours);
     failed.sort_by_key(|attempt| attempt.number);
-    // What a person allowed afterwards was none.
-    let standing =
-        |failure: &&Failure| failure.class != FailureClass::Tampered || stands(&task, failure);
-    failed.retain(|attempt| attempt.failures().any(|failure| standing(&failure)));
-    let Some(failure) = failed
+    failed.retain(|attempt| standing(Some(&task), attempt).next().is_some());
+    let ours = failed
         .iter()
-        .flat_map(Attempt::failures)
-        .filter(standing)
-        .last()
-    else {
+        .flat_map(|attempt| standing(Some(&task), attempt));
+    let Some(failure) = ours.last() else {
         return Ok(None);
     };
     let seen_before = others
@@ -453,7 +452,8 @@ pub(super) async fn failed_task(
 impl FailedTask {
     /// Lists what failed, oldest first.
     pub(super) fn failures(&self) -> impl DoubleEndedIterator<Item = &Failure> {
-        let all: Vec<&Failure> = self.failed.iter().flat_map(Attempt::failures).collect();
+        let ours = |attempt| standing(Some(&self.task), attempt);
+        let all: Vec<&Failure> = self.failed.iter().flat_map(ours).collect();
         all.into_iter()
     }
 

@@ -30,17 +30,14 @@ pub(super) const ROLE: ModelRole = ModelRole::Small;
 const TURNS: u32 = 20;
 /// So much of the change is shown: what a review does not see it has to read by itself, a call for each file.
 const DIFF_BYTES: usize = 200_000;
-/// So much of the window of a model that change fills at most, in bytes a token: a third of it at most, as code goes.
-const BYTES_PER_TOKEN: u64 = 1;
 /// So much of a question, and of its answer, is shown.
 const QUESTION_LETTERS: usize = 600;
 /// So much of one failure is shown.
 const FAILURE_LETTERS: usize = 1_500;
 
-/// Returns how much of a change a model of such a window is shown.
+/// Returns how much of a change a model of such a window is shown: a byte for each token fills a third of it at most, as code goes.
 fn diff_bytes(window_tokens: Option<u64>) -> usize {
-    let room = window_tokens.map(|window| window * BYTES_PER_TOKEN);
-    let room = room.and_then(|room| usize::try_from(room).ok());
+    let room = window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
     room.map_or(DIFF_BYTES, |room| room.min(DIFF_BYTES))
 }
 

@@ -230,6 +230,29 @@ async fn a_lesson_seen_in_two_builds_is_confirmed_at_more() {
 }
 
 #[tokio::test]
+async fn a_try_that_a_person_allowed_afterwards_is_no_failed_one() {
+    for (class, failed) in [
+        (FailureClass::Tampered, 0.0),
+        (FailureClass::ValidationFailed, 1.0),
+    ] {
+        // A yes takes the failure from the row of its task.
+        let mut allowed = attempt_at(&migration(), 1, "loop-1");
+        if let Some(failure) = &mut allowed.failure {
+            failure.class = class;
+        }
+        let workshop = Workshop::open("[]").await;
+        workshop.built(&[allowed, landed(2)]).await;
+        workshop.review().await;
+        let metrics = workshop.only_review().await.metrics;
+        assert!(near(metrics["failed_attempts"], failed), "{metrics:?}");
+        assert!(
+            near(metrics["first_pass_success"], 1.0 - failed),
+            "{metrics:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
     let failed = attempt_at(&migration(), 1, "loop-1");
     let mut other = failed.clone();

@@ -217,6 +217,20 @@ mod tests {
             assert!(refused.is_error, "{file}");
         }
         assert!(holder.asked.lock().unwrap().is_empty());
+        // Who tries to write one is not sent here.
+        let write = crate::tools::write::Write::new(bench.workbench.clone());
+        for (file, is_sent) in [("test_a.py", false), ("src/contest.rs", true)] {
+            let refused = bench
+                .run(&write, json!({ "path": file, "content": "x" }))
+                .await;
+            assert!(refused.is_error, "{file}");
+            assert_eq!(
+                refused.text.contains("request_file"),
+                is_sent,
+                "{}",
+                refused.text
+            );
+        }
         for file in ["src/contest.rs", "src/latest.rs", "attestation/x.rs"] {
             assert!(!is_test(file), "{file}");
         }

@@ -1,11 +1,12 @@
 //! What is not worth remembering.
 
 use ropewalk_schemas::advice::Advice;
-use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::{GlobPattern, GlobPatternError};
 
 use crate::draft::Draft;
 use crate::similarity::normalise;
+use crate::telling::is_of_counts;
 
 /// The longest content, in characters.
 const LONGEST: usize = 2_000;
@@ -113,6 +114,11 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
             words.contains(**phrase) && word_count(&words) < word_count(phrase) + OWN_WORDS
         })
         .map(|phrase| Refusal::Generic((*phrase).to_owned()))
+}
+
+/// Says whether a failure can teach something about the code: by its class, and not by a lack of tests alone.
+pub fn teaches(failure: &Failure) -> bool {
+    is_lesson(failure.class) && !is_of_counts(&failure.error)
 }
 
 /// Says whether a failure of this class can teach something about the code. What breaks a rule that every prompt tells, such as

@@ -167,7 +167,7 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
             "look at its branch, then answer what is asked about it".to_owned(),
         ),
         // All tasks did what they should, and together it does not hold: there is none to try again.
-        status @ BuildState::Failed if did_all(&completed.counts) => (
+        status @ BuildState::Failed if completed.counts.are_all_done() => (
             format!("The build of `{idea}` is {status}"),
             format!(
                 "say what to mend with `ropewalk spec revise {idea} WORDS`: once you approve that, it is done on top of what landed"
@@ -186,10 +186,6 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
     );
     let reason = completed.reason.clone().unwrap_or_default();
     text(title, [reason, facts], Some(recommendation))
-}
-
-fn did_all(counts: &TaskCounts) -> bool {
-    counts.complete + counts.skipped == counts.total
 }
 
 /// Says that a task landed, and whether half of all have with it.
@@ -250,6 +246,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     use ropewalk_schemas::{BuildId, Slug, SpecId, TaskId};
     use uuid::Uuid;
 

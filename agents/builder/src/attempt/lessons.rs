@@ -2,8 +2,7 @@
 
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{
-    Draft, PlannedInjection, generalise, inject, is_lesson, is_of_counts, record, retrieve, settle,
-    telling_line,
+    Draft, PlannedInjection, generalise, inject, record, retrieve, settle, teaches, telling_line,
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, Failure};
@@ -102,11 +101,7 @@ pub(crate) async fn learn(
 ) -> Result<(), BuilderError> {
     let task = &rows.task;
     close_uses(&work.context, changes, rows.build.spec, task).await?;
-    let mended = task
-        .failures
-        .iter()
-        .rev()
-        .find(|failure| is_lesson(failure.class) && !is_of_counts(&failure.error));
+    let mended = task.failures.iter().rev().find(|failure| teaches(failure));
     if task.block.action == Action::Verify || (mended.is_none() && report.lesson.is_none()) {
         return Ok(());
     }

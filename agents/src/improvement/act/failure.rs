@@ -1,8 +1,7 @@
 //! Takes the lesson of a task that failed for good, or passed after it had failed.
 
-use ropewalk_knowledge::{Draft, confirm, generalise, is_lesson, is_of_counts, record};
+use ropewalk_knowledge::{Draft, confirm, generalise, is_of_counts, record, teaches};
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::{BuildId, KnowledgeId, TaskId};
 use ropewalk_store::ChangeSet;
@@ -43,15 +42,13 @@ pub(super) async fn ended(
 }
 
 fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
-    let teaches = |failure: &&Failure| is_lesson(failure.class) && !is_of_counts(&failure.error);
     // What was mended may have been followed by what teaches nothing.
     let mended = failed
         .failures()
         .rfind(|failure| failed.self_corrected() && teaches(failure));
-    let last = || failed.failures().next_back();
-    let told = mended.or_else(|| last().filter(|failure| !is_of_counts(&failure.error)));
+    let told = mended.or_else(|| failed.failures().next_back());
     told.is_some_and(|last| {
-        decide::should_record_gotcha(&FailureFacts {
+        let facts = FailureFacts {
             class: last.class,
             self_corrected: failed.self_corrected(),
             will_retry,
@@ -60,7 +57,8 @@ fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
                 .filter(|failure| failure.class == last.class)
                 .count(),
             seen_before: failed.seen_before,
-        })
+        };
+        !is_of_counts(&last.error) && decide::should_record_gotcha(&facts)
     })
 }
 

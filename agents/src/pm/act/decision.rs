@@ -104,10 +104,7 @@ pub(super) async fn build_ended(
         return Ok(ChangeSet::new());
     }
     let counts = ended.counts;
-    // Where each task did what it should, there is none to try again.
-    let is_whole = ended.status == BuildState::Failed
-        && counts.total > 0
-        && counts.complete + counts.skipped == counts.total;
+    let is_whole = ended.status == BuildState::Failed && counts.are_all_done();
     let (recommended, how) = if is_whole {
         let how = format!(
             " To mend it, say what with `ropewalk spec revise {} WORDS`: it is done on top of what landed.",
