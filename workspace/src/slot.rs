@@ -122,6 +122,23 @@ impl Slot {
         Ok(())
     }
 
+    /// Lays the files of `commit` over those of the commit of the slot, as work at hand, but for the files `left`; modes and links
+    /// with them.
+    ///
+    /// What no preserve ref held yet is kept first.
+    pub async fn lay_over(
+        &mut self,
+        commit: &CommitId,
+        left: &[ChangedFile],
+        now: DateTime<Utc>,
+    ) -> Result<(), SlotError> {
+        self.base().ok_or(SlotError::Empty)?;
+        self.save(now).await?;
+        self.checkout.lay_over(commit, left).await?;
+        self.saved.clear();
+        Ok(())
+    }
+
     /// Lists what is not ignored and differs from the commit of the slot, in path order.
     pub async fn changed_files(&self) -> Result<Vec<ChangedFile>, SlotError> {
         let (changes, _) = self.look().await?;

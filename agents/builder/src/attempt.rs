@@ -282,7 +282,7 @@ async fn in_slot(
         )));
     };
     if let Some(kept) = &work.claim.task.resume_from {
-        lay_out(work, slot, kept).await?;
+        background.resumed = lay_out(work, slot, kept).await?;
     }
     let (follow, mut followers) = grants::following::way();
     let grants = Grants::new(work, follow);

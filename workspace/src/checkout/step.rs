@@ -22,20 +22,46 @@ impl Checkout {
         let Some(before) = self.base.clone() else {
             return Err(GitError::UnknownCommit("HEAD".to_owned()));
         };
-        let files = self
-            .clone
-            .changed_files(before.as_str(), commit.as_str())
-            .await?;
         // Whoever takes it when this is cut short makes it anew.
         self.set_base(None)?;
         self.hide().await?;
-        if are_plain(&files) {
-            self.step_by_names(commit, &files).await?;
-        } else {
-            self.step_by_trees(&before, commit).await?;
-        }
+        self.step_from(&before, commit).await?;
         self.set_base(Some(commit))?;
         self.lay().await
+    }
+
+    /// Lays the files of `commit` over those of the commit that is checked out, which it stays on, but for the files `left`.
+    pub(crate) async fn lay_over(
+        &mut self,
+        commit: &CommitId,
+        left: &[ChangedFile],
+    ) -> Result<(), GitError> {
+        let Some(before) = self.base.clone() else {
+            return Err(GitError::UnknownCommit("HEAD".to_owned()));
+        };
+        self.set_base(None)?;
+        self.hide().await?;
+        self.step_from(&before, commit).await?;
+        self.step_by_names(&before, left).await?;
+        // The files are a change of it.
+        let call = self
+            .clone
+            .call(["read-tree", "-m"])
+            .argument(before.as_str());
+        let call = call.work_tree(&self.tree, &self.index);
+        self.clone.git().run(call.directory(&self.tree)).await?;
+        self.set_base(Some(&before))?;
+        self.lay().await
+    }
+
+    async fn step_from(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
+        let files = self.clone.changed_files(before.as_str(), commit.as_str());
+        let files = files.await?;
+        if are_plain(&files) {
+            self.step_by_names(commit, &files).await
+        } else {
+            self.step_by_trees(before, commit).await
+        }
     }
 
     /// Makes the files what they are in `commit`.

@@ -9,7 +9,8 @@ use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{
-    ChangeKind, ChangedFile, CleanPool, CommitMessage, LocalClone, Slot, SlotError, SlotPool,
+    ChangeKind, ChangedFile, CleanPool, CommitMessage, LocalClone, Rebase, Slot, SlotError,
+    SlotPool,
 };
 
 use ropewalk_tests::namespaces;
@@ -326,6 +327,47 @@ async fn a_slot_goes_on_to_a_later_commit_with_the_work_at_hand() -> anyhow::Res
     let kept = clone.preserved(None).await?;
     let kept = clone.read_file(&kept[0].commit, "README.md").await?;
     assert_eq!(kept, Some(b"mine".to_vec()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn kept_work_is_laid_over_a_commit_with_its_modes_and_links() -> anyhow::Result<()> {
+    let world = ignoring()?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    write(&root, "src/new.sh", "run")?;
+    fs::set_permissions(root.join("src/new.sh"), fs::Permissions::from_mode(0o755))?;
+    symlink("main.rs", root.join("src/link.rs"))?;
+    write(&root, "src/main.rs", "fn main() { run() }\n")?;
+    fs::remove_file(root.join("README.md"))?;
+    let message = CommitMessage::new("kept");
+    let kept = slot.snapshot(&message, now(), &|_| true).await?.commit;
+    let made = slot.changed_files().await?;
+    let next = commit(&clone, &head, "src/late.rs", "late").await?;
+    slot.move_to(&next, now()).await?;
+    assert_eq!(slot.changed_files().await?, []);
+    let Rebase::Rebased(rebased) = clone.rebase(&kept, &next).await? else {
+        panic!("it fits");
+    };
+    slot.lay_over(&rebased.commit, &[], now()).await?;
+    assert_eq!(slot.base(), Some(&next));
+    assert_eq!(slot.changed_files().await?, made);
+    let mode = fs::metadata(root.join("src/new.sh"))?.permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+    let target = fs::read_link(root.join("src/link.rs"))?;
+    assert_eq!(target.to_str(), Some("main.rs"));
+    assert_eq!(fs::read_to_string(root.join("src/late.rs"))?, "late");
+    // What is left is as it was.
+    slot.move_to(&next, now()).await?;
+    let left = [
+        file("README.md", ChangeKind::Deleted),
+        file("src/new.sh", ChangeKind::Added),
+        file("src/main.rs", ChangeKind::Modified),
+    ];
+    slot.lay_over(&rebased.commit, &left, now()).await?;
+    let changed = [file("src/link.rs", ChangeKind::Added)];
+    assert_eq!(slot.changed_files().await?, changed);
+    assert!(root.join("README.md").exists());
     Ok(())
 }
 

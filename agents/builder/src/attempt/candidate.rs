@@ -3,11 +3,13 @@
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::task::{Action, Task};
-use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_schemas::{BuildId, CommitId, ContentHash, RepoPath};
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot, Snapshot};
 use tracing::info;
 
+use super::gating;
 use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
@@ -136,31 +138,35 @@ fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
     message.with_trailer("Ropewalk-Execution", build.to_string())
 }
 
-/// Lays kept work out in the slot, as far as it still fits the head.
+/// Lays out kept work on the base of an attempt, without what a person refused; returns false where nothing of it is there then, since
+/// it no longer fits or held nothing else.
 pub(super) async fn lay_out(
     work: &Work<'_>,
-    slot: &Slot,
+    slot: &mut Slot,
     kept: &CommitId,
-) -> Result<(), BuilderError> {
+) -> Result<bool, BuilderError> {
     let clone = &work.shared.clone;
     let base = work.base();
     let Rebase::Rebased(rebased) = clone.rebase(kept, &base).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
-        return Ok(());
+        return Ok(false);
     };
-    let files = slot.files()?;
-    for changed in clone
-        .changed_files(base.as_str(), rebased.commit.as_str())
-        .await?
-    {
-        let Ok(path) = RepoPath::parse(&changed.path) else {
-            continue;
-        };
-        if changed.kind == ChangeKind::Deleted {
-            files.remove_file(&path)?;
-        } else if let Some(content) = clone.read_file(&rebased.commit, &changed.path).await? {
-            files.write_file(&path, &content)?;
+    let refused = gating::refused_changes(&work.context.store, &work.claim.task).await?;
+    let of_it = clone.changed_files(base.as_str(), rebased.commit.as_str());
+    let (mut left, mut taken) = (Vec::new(), 0);
+    for changed in of_it.await? {
+        let shown = clone.read_file(kept, &changed.path).await?;
+        let shown = shown.as_deref().map(ContentHash::of);
+        let is_it = |one: &FileChange| one.path == changed.path && one.after == shown;
+        match refused.iter().any(is_it) {
+            true => left.push(changed),
+            false => taken += 1,
         }
     }
-    Ok(())
+    if taken == 0 {
+        return Ok(false);
+    }
+    let now = work.context.now();
+    slot.lay_over(&rebased.commit, &left, now).await?;
+    Ok(true)
 }

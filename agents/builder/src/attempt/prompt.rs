@@ -133,7 +133,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "tools": background.tools,
         "budget": background.budget,
         "packages": background.packages,
-        "resumed": task.resume_from.is_some(),
+        "resumed": background.resumed,
         "earlier": background.earlier.as_ref().map(|earlier| json!({
             "summary": earlier.summary, "difference": earlier.difference,
         })),

@@ -62,6 +62,8 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) budget: Vec<String>,
     /// What came of installing packages in the checkout, if that was tried.
     pub(in crate::attempt) packages: Option<String>,
+    /// Whether the checkout holds work of an earlier conversation.
+    pub(in crate::attempt) resumed: bool,
     /// What an earlier conversation about the task came to.
     pub(in crate::attempt) earlier: Option<EarlierWork>,
 }
@@ -141,6 +143,7 @@ impl Background {
             tools: Vec::new(),
             budget: Vec::new(),
             packages: None,
+            resumed: false,
             earlier: None,
         })
     }

@@ -186,6 +186,36 @@ async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance
     open.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_goes_on_after_an_answer_finds_what_was_made_before_it() {
+    let makes = json!({ "command": "echo '# good' > T-1.txt; chmod +x T-1.txt" });
+    let gives_up = json!({ "summary": "Half of it.", "blocked": "Which colour?" });
+    let done = json!({ "summary": "It was done." });
+    let rule = |attempt: u32, turn: u32, tool: &str, input: &Value| {
+        format!(
+            "- agent: build\n  task: T-1\n  attempt: {attempt}\n  turn: {turn}\n  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+        )
+    };
+    let rules = [
+        rule(1, 1, "bash", &makes),
+        rule(1, 2, "finish", &gives_up),
+        rule(2, 1, "finish", &done),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let mut plan = plan("T-1", &[]);
+    plan["validation"]["command"] = json!("./T-1.txt && grep -q good T-1.txt");
+    let spec = open.approve(json!([plan])).await;
+    paused(&open, spec).await;
+    open.answer("T-1", "guide: Any.").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let again = house.prompts("T-1").pop().unwrap();
+    let told = "The checkout holds the work of an earlier conversation";
+    assert!(again.contains(told), "{again}");
+    open.close().await;
+}
+
 /// Three independent tasks, of which T-2 passes only with advice.
 fn stubborn() -> House {
     let rules = [

@@ -223,6 +223,12 @@ impl Transition {
                 self.ask_whether(shown, protected);
             }
             Answer::Fail { class } => {
+                // Who gave up has said why: whoever goes on after an answer goes on from what is there.
+                if class == FailureClass::Blocked
+                    && let Some(kept) = kept
+                {
+                    self.task.resume_from = Some(kept.candidate);
+                }
                 let reason = format!("failed ({}): {why}", class.told());
                 self.go(State::Failed { question: None }, Some(reason));
                 self.effects.push(Effect::Ask(Ask::Failed { class }));

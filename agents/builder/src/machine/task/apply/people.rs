@@ -49,7 +49,6 @@ impl Transition {
                 Input::Forbid { told },
             ) => {
                 self.ready("ready; the change was refused");
-                self.task.resume_from = None;
                 for words in told {
                     self.advise(&words);
                 }
