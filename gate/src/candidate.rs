@@ -33,7 +33,7 @@ pub struct GateReport {
     pub evidence: Evidence,
     /// The actual output behind the findings, for the next attempt.
     pub error: String,
-    /// What a person would have to accept.
+    /// What a person would have to accept, where nothing else stands against the candidate.
     pub protected: Vec<ProtectedChange>,
     /// The changed files, each with a hash of what it holds now, so that two tries can be told from each other.
     pub changed: Vec<String>,
@@ -88,6 +88,7 @@ pub async fn check(
             return Ok(None);
         }
     }
+    let protected = to_be_asked(looked.protected, &mut verdict);
     if verdict.class == Some(FailureClass::MissingDependency) && candidate.task.installs == 0 {
         installs = install::found_at(runner, candidate.commit, [candidate.task]).await?;
     }
@@ -112,10 +113,28 @@ pub async fn check(
     Ok(Some(GateReport {
         evidence,
         error: verdict.error(),
-        protected: looked.protected,
+        protected,
         changed: looked.changed,
         installable: installs.iter().any(Install::is_of_packages),
     }))
+}
+
+/// Returns what a person is asked about, which is what stands in the way last; with anything else they would be asked in vain, and who
+/// mends that is told what they will be asked.
+fn to_be_asked(protected: Vec<ProtectedChange>, findings: &mut Findings) -> Vec<ProtectedChange> {
+    if findings.is_clean() {
+        for change in &protected {
+            findings.add(FailureClass::Tampered, change.why.clone());
+        }
+        return protected;
+    }
+    for change in &protected {
+        let why = &change.why;
+        findings.remark(format!(
+            "{why}: a person is asked about it once the rest holds"
+        ));
+    }
+    Vec::new()
 }
 
 /// Looks what a pass is worth: the tests beside those of the parent, the commands with the tests as they were, and the task's
@@ -382,9 +401,5 @@ async fn changed_tests_hold(
         return Ok(Some(Vec::new()));
     }
     let site = (&mut site, &job.runner.clone);
-    let asked = control::holds_as_it_was(site, &counted, commits, tests, job.cancel).await?;
-    for change in asked.iter().flatten() {
-        findings.add(FailureClass::Tampered, change.why.clone());
-    }
-    Ok(asked)
+    control::holds_as_it_was(site, &counted, commits, tests, job.cancel).await
 }

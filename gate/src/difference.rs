@@ -6,7 +6,7 @@ pub mod scope;
 pub mod stubs;
 
 use ropewalk_schemas::attempt::FailureClass;
-use ropewalk_schemas::question::FileChange;
+use ropewalk_schemas::question::{Content, FileChange};
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, ContentHash};
 use ropewalk_workspace::ChangedFile;
@@ -23,13 +23,13 @@ use protected::{Change, InlineTest, ProtectedChange, Rules};
 /// What the difference alone shows, beside findings.
 #[derive(Default)]
 pub(crate) struct DifferenceReport {
-    /// What a person would have to accept.
+    /// What a person would have to accept; it is no finding yet, for they are asked about what holds otherwise.
     pub(crate) protected: Vec<ProtectedChange>,
     /// The changed files, each with a hash of its content.
     pub(crate) changed: Vec<String>,
     /// What became of the files of tests.
     pub(crate) tests: TestFiles,
-    /// What changed as a person allowed it.
+    /// What changed as a person allowed it, or is to be asked.
     pub(crate) allowed: AllowedFiles,
 }
 
@@ -84,27 +84,42 @@ pub(crate) async fn inspect(
     look_for_work(candidate, &files, findings);
     look_for_ways_out(runner, candidate, &files, findings).await?;
     let mut protected = protected_in(runner, gate, candidate, &files).await?;
-    protected.retain(|change| !has_consent(candidate, &change.change()));
-    for change in &protected {
-        findings.add(FailureClass::Tampered, change.why.clone());
-    }
+    let mut settled = Settled {
+        consents: &candidate.precedents.consents,
+        asked: Vec::new(),
+    };
+    protected.retain(|change| !settled.holds(&change.change()));
+    settled.asked = protected.iter().map(ProtectedChange::change).collect();
     let changed = files.iter().map(|file| {
         let hash = ContentHash::of(file.after.as_deref().unwrap_or_default());
         format!("{} {hash}", file.path)
     });
     Ok(DifferenceReport {
-        protected,
         changed: changed.collect(),
-        tests: tests_in(candidate, &files),
-        allowed: allowed_in(candidate, &files),
+        tests: tests_in(candidate, &settled, &files),
+        allowed: allowed_in(&settled, &files),
+        protected,
     })
 }
 
-fn allowed_in(candidate: &Candidate<'_>, files: &[File]) -> AllowedFiles {
+/// The changes that are a person's to judge: who allowed one, or is asked about it, sees its difference.
+struct Settled<'a> {
+    consents: &'a [Content],
+    asked: Vec<FileChange>,
+}
+
+impl Settled<'_> {
+    fn holds(&self, change: &FileChange) -> bool {
+        let mut consents = self.consents.iter();
+        self.asked.contains(change) || consents.any(|yes| yes.allows(std::slice::from_ref(change)))
+    }
+}
+
+fn allowed_in(settled: &Settled<'_>, files: &[File]) -> AllowedFiles {
     let mut allowed = AllowedFiles::default();
     for file in files {
         let change = file.change();
-        if has_consent(candidate, &change) {
+        if settled.holds(&change) {
             let before = file.before.as_deref().unwrap_or_default();
             allowed
                 .before
@@ -115,8 +130,8 @@ fn allowed_in(candidate: &Candidate<'_>, files: &[File]) -> AllowedFiles {
     allowed
 }
 
-/// Sorts the files of tests into those that were there, less what a person allowed, and those that are new.
-fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
+/// Sorts the files of tests into those that were there, less what is a person's to judge, and those that are new.
+fn tests_in(candidate: &Candidate<'_>, settled: &Settled<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
     for file in files.iter().filter(|file| protected::is_test(&file.path)) {
         let Some(before) = &file.before else {
@@ -126,7 +141,7 @@ fn tests_in(candidate: &Candidate<'_>, files: &[File]) -> TestFiles {
         // Who joins branches begins where nothing runs that bears the marks of both.
         let is_in_conflict = candidate.task.joins.is_some()
             && protected::is_in_conflict(&String::from_utf8_lossy(before));
-        if !is_in_conflict && !has_consent(candidate, &file.change()) {
+        if !is_in_conflict && !settled.holds(&file.change()) {
             tests.changed.push(file.change());
         }
     }
@@ -311,12 +326,4 @@ pub async fn kept_files(
     Ok(paths
         .filter(|path| protected::is_kept(path, &rules))
         .collect())
-}
-
-/// Looks for a person's yes to exactly this change: this file, from this content to that one.
-fn has_consent(candidate: &Candidate<'_>, change: &FileChange) -> bool {
-    let consents = &candidate.precedents.consents;
-    consents
-        .iter()
-        .any(|consent| consent.allows(std::slice::from_ref(change)))
 }

@@ -116,7 +116,8 @@ pub(crate) async fn task_interrupted(
     put(shared, context, changes, build, about, draft).await
 }
 
-/// Asks whether a task may change files that judge its work, showing how; a yes holds for that content alone.
+/// Asks whether a task may change files that judge its work, showing how; a yes holds for that content alone. Nothing is
+/// recommended where the plan that a person approved names all of them: only the difference tells.
 pub(crate) async fn protected_files(
     shared: &SharedState,
     context: &Context,
@@ -126,9 +127,16 @@ pub(crate) async fn protected_files(
     candidate: CommitId,
     protected: &[ProtectedChange],
 ) -> Result<Option<QuestionId>, BuilderError> {
+    let is_planned = |path: &str| task.block.files().any(|file| file.as_str() == path);
     let list: Vec<String> = protected
         .iter()
-        .map(|protected| format!("- {}", protected.why))
+        .map(|protected| {
+            let why = &protected.why;
+            match is_planned(&protected.path) {
+                true => format!("- {why}; the approved plan names the file"),
+                false => format!("- {why}"),
+            }
+        })
         .collect();
     let mut wanted: Vec<FileChange> = protected.iter().map(ProtectedChange::change).collect();
     wanted.sort();
@@ -138,7 +146,12 @@ pub(crate) async fn protected_files(
         ("file_list", list.join("\n")),
         ("difference", difference(shared, &candidate, &wanted).await?),
     ]);
-    let draft = shared.questions.render(Trigger::ProtectedFiles, &values)?;
+    let mut draft = shared.questions.render(Trigger::ProtectedFiles, &values)?;
+    if wanted.iter().all(|file| is_planned(&file.path)) {
+        for choice in &mut draft.choices {
+            choice.recommended = false;
+        }
+    }
     let asking = QuestionRequest {
         content: Some(Content::Files {
             candidate,

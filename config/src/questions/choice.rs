@@ -128,7 +128,7 @@ choices! {
     ProtectedFiles {
         /// The kept candidate goes to the gate again.
         Allow = "allow",
-        /// The task is done again without them.
+        /// The work goes on without them.
         Keep = "keep",
         /// The same, with what a person says.
         Guide = "guide",

@@ -79,6 +79,29 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_asked_about_what_fails_for_something_else() {
+    let both = "echo 'exit 0' > gate.sh; echo bad > product.txt";
+    let script = steps("T-1", &[Step::Shell(both.to_owned())]);
+    let house = House::new(&script).with_files(&[
+        ("ropewalk.toml", GATE),
+        ("gate.sh", "grep -q good product.txt\n"),
+        ("product.txt", "good\n"),
+    ]);
+    let check = "grep -q better product.txt";
+    let ended = tried(house, plan("UPDATE", "product.txt", &["gate.sh"], check)).await;
+    assert_eq!(
+        (ended.state, class(&ended)),
+        (TaskState::Failed, Some(FailureClass::ValidationFailed)),
+        "{:?}",
+        ended.reason
+    );
+    let told = &ended.failures.last().unwrap().error;
+    let next =
+        "`gate.sh` is what the check `gate` runs: a person is asked about it once the rest holds";
+    assert!(told.contains(next), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_plan_that_is_worked_off_is_not_granted() {
     let plans = "ideas/habits/build/spec.md";
     let forge =
@@ -96,7 +119,7 @@ async fn a_new_file_that_stands_in_for_the_runner_of_tests_is_asked_about() {
     let gate = "[[gate.commands]]\nname = \"gate\"\ncommand = \"python3 -m unittest\"\n";
     let test = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert open('product.txt').read() == 'good\\n'\n";
     let fakes =
-        "echo \"print('Ran 9 tests in 0.1s\\n\\nOK')\" > unittest.py; echo bad > product.txt";
+        "echo \"print('Ran 9 tests in 0.1s'); print('OK')\" > unittest.py; echo bad > product.txt";
     let script = steps(
         "T-1",
         &[Step::Ask(&["unittest.py"]), Step::Shell(fakes.to_owned())],
