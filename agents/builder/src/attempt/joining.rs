@@ -43,7 +43,9 @@ pub(super) async fn base(work: &Work<'_>, head: CommitId) -> Result<CommitId, Bu
     };
     let clone = &work.shared.clone;
     let message = CommitMessage::new("Conflicts, to be resolved");
-    let when = work.claim.attempt.started_at;
+    // The time of the later of both, so that the next attempt begins on the same commit: what was kept stands on it.
+    let (ours, theirs) = tokio::try_join!(clone.committed_at(&head), clone.committed_at(other))?;
+    let when = ours.max(theirs);
     let notes = context::notes(&work.claim.build, Side::Into);
     let marked = clone
         .merge_marked(&head, other, &notes, &message, when)

@@ -1,11 +1,14 @@
 //! A task of the build resolves what stands against landing it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use chrono::Utc;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::LandRequest;
 use ropewalk_desk::builds::landing::{self, Landing, LandingError};
 use ropewalk_desk::people::Person;
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -112,6 +115,44 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     assert_eq!(open.git(&["show", "main:a.txt"]), "good\nmine");
     assert_eq!(open.git(&["show", "main:beside.txt"]), "beside");
     assert_eq!(open.git(&["status", "--porcelain"]), "");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
+    let (good, mine) = ("test -f a.txt\ngood\n", "test -f a.txt\nmine\n");
+    let rules = [
+        writes("T-1", "tests/check.sh", good, None),
+        writes(
+            "MERGE-1",
+            "tests/check.sh",
+            "test -f a.txt\ngood mine\n",
+            None,
+        ),
+    ];
+    let clock = Clock::manual(Utc::now());
+    let house = House::new(&rules.concat())
+        .with_files(&[("tests/check.sh", "test -f a.txt\n")])
+        .at_the_time_of(&clock);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+        "validation": { "command": "grep -q good tests/check.sh", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    std::fs::write(house.repo().join("tests/check.sh"), mine).unwrap();
+    open.git(&["commit", "-q", "-a", "-m", "mine"]);
+    let_it_be_resolved(&open, &build).await;
+    let (build, _) = resolved(&open, &build, TaskState::Waiting).await;
+    clock.advance(Duration::from_mins(5));
+    open.answer("MERGE-1", "allow").await;
+    let (_, merge) = resolved(&open, &build, TaskState::Complete).await;
+    assert_eq!(merge.attempts, 2);
+    assert_eq!(house.prompts("MERGE-1").len(), 1, "no model is asked again");
+    let landed = open.git(&["show", "build/habits:tests/check.sh"]);
+    assert_eq!(landed, "test -f a.txt\ngood mine");
     open.close().await;
 }
 
