@@ -24,7 +24,7 @@ pub enum GrantReply {
     Ended(String),
 }
 
-/// Says whether a path is a test by the customs of the common languages: nobody grants one.
+/// Says whether a path is a test by the customs of the common languages.
 pub(super) fn is_test(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let name = parts.next().unwrap_or_default().to_lowercase();

@@ -20,6 +20,10 @@ const MOST: usize = 3;
 const INSTEAD: &str = "do the task without. Where that cannot be done, undo what is half done and hand in with `blocked`, \
                        saying which file has to change and how: a person decides then";
 
+/// What holds of tests that an attempt got.
+const OF_TESTS: &str = ". Change a test only where the task makes what it says untrue: where an existing one loses or \
+                        changes anything, a person is asked with the difference, once all else holds";
+
 /// Asks for more files.
 pub(super) struct RequestFile {
     workbench: Workbench,
@@ -54,11 +58,6 @@ impl RequestFile {
             if let Some(real) = self.workbench.files().behind_links(file) {
                 return Err(ToolFailure::refused(format!(
                     "`{file}` is a link to `{real}`, or lies behind one; ask for `{real}`"
-                )));
-            }
-            if is_test(file.as_str()) {
-                return Err(ToolFailure::refused(format!(
-                    "`{file}` is a test, which this task does not declare; make the code pass it as it is, or {INSTEAD}"
                 )));
             }
             let plan = options.plan_folder.as_ref();
@@ -118,13 +117,17 @@ impl Tool for RequestFile {
         match in_hand::aside(answer).await {
             GrantReply::Granted { moved } => {
                 self.workbench.grant(&files);
-                let told = if moved {
+                let mut told = if moved {
                     self.workbench.forget();
                     "granted. Others changed these files since you began: your checkout stands on what they landed \
                      now, your other work with it. Read a file before you change it, also one that you know"
                 } else {
                     "granted; read a file before you change it"
-                };
+                }
+                .to_owned();
+                if files.iter().any(|file| is_test(file.as_str())) {
+                    told.push_str(OF_TESTS);
+                }
                 Ok(ToolOutput::text(told).with_metadata(json!({ "granted": files })))
             }
             GrantReply::Denied(reason) => {
@@ -200,13 +203,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tests_the_gate_and_the_plan_are_never_asked_for() {
+    async fn the_gate_and_the_plan_are_never_asked_for() {
         let (bench, tool, holder) = setup(GrantReply::Granted { moved: false });
         for file in [
-            "tests/a.rs",
-            "src/a.test.ts",
-            "test_a.py",
-            "a_test.go",
             "check.sh",
             "../x",
             "ideas/walks/build/spec.md",
@@ -217,25 +216,30 @@ mod tests {
             assert!(refused.is_error, "{file}");
         }
         assert!(holder.asked.lock().unwrap().is_empty());
-        // Who tries to write one is not sent here.
-        let write = crate::tools::write::Write::new(bench.workbench.clone());
-        for (file, is_sent) in [("test_a.py", false), ("src/contest.rs", true)] {
-            let refused = bench
-                .run(&write, json!({ "path": file, "content": "x" }))
-                .await;
-            assert!(refused.is_error, "{file}");
-            assert_eq!(
-                refused.text.contains("request_file"),
-                is_sent,
-                "{}",
-                refused.text
-            );
-        }
-        for file in ["src/contest.rs", "src/latest.rs", "attestation/x.rs"] {
-            assert!(!is_test(file), "{file}");
-        }
         let others = ["ideas/walks.md", "ideas/walks-2/a.md"];
         assert!(!bench.run(&tool, call(&others)).await.is_error);
+    }
+
+    #[tokio::test]
+    async fn who_gets_a_test_is_told_what_holds_of_it() {
+        for (file, is_told) in [
+            ("tests/a.rs", true),
+            ("src/a.test.ts", true),
+            ("test_a.py", true),
+            ("a_test.go", true),
+            ("src/contest.rs", false),
+            ("src/latest.rs", false),
+            ("attestation/x.rs", false),
+        ] {
+            let (bench, tool, _) = setup(GrantReply::Granted { moved: false });
+            let granted = bench.run(&tool, call(&[file])).await;
+            assert!(!granted.is_error, "{file}: {}", granted.text);
+            assert_eq!(
+                granted.text.contains("with the difference"),
+                is_told,
+                "{file}"
+            );
+        }
     }
 
     #[tokio::test]

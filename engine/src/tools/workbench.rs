@@ -217,7 +217,7 @@ impl Workbench {
             let hint = if self.0.options.grants.is_none() {
                 ""
             } else if is_test(path.as_str()) {
-                "; nobody grants a test: make the code pass it as it is, or hand in with `blocked`, saying how it has to change"
+                "; make the code pass it as it is, or ask for it with `request_file` if the task makes what it says untrue"
             } else {
                 "; ask for it with `request_file` if the task cannot be done without"
             };

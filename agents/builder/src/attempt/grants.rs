@@ -26,7 +26,6 @@ use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 use following::FollowerSender;
-use ropewalk_gate::protected::is_test;
 
 /// So much of what a model says of its request is kept.
 const REASON_LETTERS: usize = 200;
@@ -208,9 +207,6 @@ impl Grants {
         owners: &[(RepoPath, Option<Owner>)],
     ) -> Result<Option<String>, BuilderError> {
         for (file, owner) in owners {
-            if is_test(file.as_str()) {
-                return Ok(Some(format!("`{file}` is a test, which is not granted")));
-            }
             let Some(owner) = owner else {
                 continue;
             };

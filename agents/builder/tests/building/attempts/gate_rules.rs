@@ -79,6 +79,34 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_is_granted_and_what_it_loses_is_asked_about() {
+    let test = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(open('product.txt').read(), 'good\\n')\n";
+    let gate =
+        "[[gate.commands]]\nname = \"gate\"\ncommand = \"python3 -m unittest tests.test_a\"\n";
+    let gains = "echo '    def test_b(self): pass' >> tests/test_a.py; echo more > more.txt";
+    let loses = "sed -i s/good/bad/ tests/test_a.py; echo bad > product.txt";
+    for (work, state) in [(gains, TaskState::Complete), (loses, TaskState::Waiting)] {
+        let script = steps(
+            "T-1",
+            &[
+                Step::Ask(&["tests/test_a.py"]),
+                Step::Shell(work.to_owned()),
+            ],
+        );
+        let house = House::new(&script).with_files(&[
+            ("ropewalk.toml", gate),
+            ("tests/test_a.py", test),
+            ("product.txt", "good\n"),
+        ]);
+        let tried = tried(house, plan("UPDATE", "product.txt", &["more.txt"], "true")).await;
+        assert_eq!(tried.state, state, "{:?}", tried.reason);
+        if state == TaskState::Waiting {
+            assert_eq!(class(&tried), Some(FailureClass::Tampered));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_asked_about_what_fails_for_something_else() {
     let both = "echo 'exit 0' > gate.sh; echo bad > product.txt";
     let script = steps("T-1", &[Step::Shell(both.to_owned())]);
