@@ -16,6 +16,9 @@ const DID_NOT_RUN: &[&str] = &[
     "No rule to make target",
     "Missing script:",
     "missing script:",
+    "Could not read package.json",
+    "Couldn't find a package.json",
+    "No package.json",
     "no test target named",
     "could not find `Cargo.toml`",
     "error: manifest path `",
@@ -55,6 +58,7 @@ pub fn of(ruling: &Ruling, run: &CheckRun, preserves: bool) -> Proof {
         Ruling::Holds if preserves => Proof::Preserved,
         Ruling::Holds => Proof::PassedBefore,
         Ruling::Fails { class, .. } if checked(*class, run) => Proof::AssertionFailed,
+        Ruling::Fails { .. } if has_too_few_tests(run) => Proof::TooFewTests,
         Ruling::Fails { .. } | Ruling::Held { .. } | Ruling::Cancelled => Proof::CouldNotRun,
     }
 }
@@ -75,6 +79,12 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
         Some(tests) => tests.failed > 0 && !stumbled,
         None => !stumbled,
     }
+}
+
+/// Says whether a run that does not hold held but for the number of its tests.
+fn has_too_few_tests(run: &CheckRun) -> bool {
+    let tests = run.tests.as_ref();
+    run.exit_code == Some(0) && tests.is_some_and(|tests| tests.passed > 0 && tests.failed == 0)
 }
 
 /// Returns the failed tests of a run if each of them passed on the tree before; none where that cannot be told.
@@ -214,7 +224,7 @@ mod tests {
                 "test result: ok. 0 passed; 0 failed; 0 ignored;",
                 Proof::CouldNotRun,
             ),
-            (0, "Ran 2 tests in 0.001s\n\nOK", Proof::CouldNotRun),
+            (0, "Ran 2 tests in 0.001s\n\nOK", Proof::TooFewTests),
             (
                 2,
                 "make: *** No rule to make target 'test'.  Stop.",

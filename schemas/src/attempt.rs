@@ -348,9 +348,12 @@ pub struct Evidence {
     /// Every check that ran.
     #[serde(default)]
     pub checks: Vec<CheckRun>,
-    /// The checks of the gate that were not run: of a deeper level, or after one that did not hold.
+    /// The checks of the gate that were not run: of a deeper level, after one that did not hold, or accepted by a person.
     #[serde(default)]
     pub not_run: Vec<String>,
+    /// The checks that hold whatever is planted into their tests, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blind: Vec<String>,
     /// What the pass of the task's own check proves; none where the tree before was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
@@ -378,10 +381,14 @@ pub enum Proof {
     AssertionFailed,
     /// It could not even run there: a file was missing, or something did not compile. Weak evidence.
     CouldNotRun,
+    /// It held there but for the number of its tests. Weak evidence: nobody has seen the new ones fail.
+    TooFewTests,
     /// It held there too, so that it proves nothing.
     PassedBefore,
     /// It could not run there, but its new tests pass on that tree by themselves, so that they prove nothing.
     PassedWithoutWork,
+    /// Its runner ran no test with the work, so that it proves nothing.
+    RanNoTest,
     /// It held there too, as it must where a task preserves what is.
     Preserved,
 }
@@ -389,7 +396,15 @@ pub enum Proof {
 impl Proof {
     /// Says whether a requirement may rest on it.
     pub const fn is_any(self) -> bool {
-        !matches!(self, Self::PassedBefore | Self::PassedWithoutWork)
+        !matches!(
+            self,
+            Self::PassedBefore | Self::PassedWithoutWork | Self::RanNoTest
+        )
+    }
+
+    /// Says whether nobody has seen it fail for want of the work.
+    pub const fn is_weak(self) -> bool {
+        matches!(self, Self::CouldNotRun | Self::TooFewTests)
     }
 
     /// Says in a few words what it is worth.
@@ -397,10 +412,12 @@ impl Proof {
         match self {
             Self::AssertionFailed => "failed before",
             Self::CouldNotRun => "could not run before, which is weak evidence",
+            Self::TooFewTests => "had too few tests before, which is weak evidence",
             Self::PassedBefore => "passed before too, which proves nothing",
             Self::PassedWithoutWork => {
                 "passes with its tests alone, without the work, which proves nothing"
             }
+            Self::RanNoTest => "ran no test, which proves nothing",
             Self::Preserved => "passed before too, as it should",
         }
     }

@@ -16,7 +16,8 @@ use crate::task::{Action, Task, TaskState};
 pub enum Fulfilment {
     /// Every task for it has landed, and a check of one of them tells the work from the tree before.
     Met,
-    /// The same, but all that is shown is that the checks could not run before: whoever did the work wrote what shows it.
+    /// The same, but all that is shown is that the checks could not run before, or had too few tests: whoever did the work wrote
+    /// what shows it.
     WeaklyMet,
     /// Every task for it has landed, but their checks pass without the work, or all of it together did not pass.
     Unverified,
@@ -58,7 +59,7 @@ impl Fulfilment {
             }
             // That new tests are not there where the build began shows nothing of work that they pass without.
             if is_unshown && task.block.action == Action::Verify {
-                proofs.retain(|proof| *proof != Some(Proof::CouldNotRun));
+                proofs.retain(|proof| !proof.is_some_and(Proof::is_weak));
             }
             let of_task = if holds {
                 Self::of_proofs(&proofs)
@@ -76,7 +77,7 @@ impl Fulfilment {
     /// Says how far the passes of a task that landed show what it is for, by the best of them.
     fn of_proofs(proofs: &[Option<Proof>]) -> Self {
         let of_one = |proof: &Option<Proof>| match proof {
-            Some(Proof::CouldNotRun) => Self::WeaklyMet,
+            Some(proof) if proof.is_weak() => Self::WeaklyMet,
             Some(proof) if !proof.is_any() => Self::Unverified,
             // Where the tree before was not looked at, the pass stands for itself.
             _ => Self::Met,
@@ -112,7 +113,7 @@ impl Fulfilment {
             String::new()
         } else {
             let names = weakly.join(", ");
-            format!(" ({names} by checks that could not run before the work)")
+            format!(" ({names} by checks that nobody has seen fail)")
         };
         let met = of(Self::Met).len() + weakly.len();
         let mut parts = vec![format!("{met} met{how}")];

@@ -167,6 +167,9 @@ pub struct DryRunCount {
     /// Those of which the check ran, and found no test that it is to run.
     #[serde(default)]
     pub selected_no_test: u32,
+    /// Those of which the check held but for the number of its tests.
+    #[serde(default)]
+    pub too_few_tests: u32,
     /// Those whose check passed, as it should where nothing is to change.
     pub passed: u32,
 }
@@ -174,7 +177,8 @@ pub struct DryRunCount {
 impl DryRunCount {
     /// Counts the tasks whose check shows nothing; a warning says why of each.
     pub const fn open(self) -> u32 {
-        let shown = self.failed + self.could_not_run + self.selected_no_test + self.passed;
+        let early = self.could_not_run + self.selected_no_test + self.too_few_tests;
+        let shown = self.failed + early + self.passed;
         self.tasks.saturating_sub(shown)
     }
 
@@ -196,6 +200,10 @@ impl DryRunCount {
             (
                 self.selected_no_test,
                 "selected no test yet, since that is still to be written",
+            ),
+            (
+                self.too_few_tests,
+                "held but for its number of tests, since more are still to be written",
             ),
             (self.passed, "passed as it is, and has to go on to"),
             (open, "shows nothing, as a warning says"),

@@ -121,7 +121,7 @@ fn judge(
     dry: &mut DryRun,
 ) {
     let (id, command) = (&task.id, &task.validation.command);
-    let could_not_run = trial.is_some_and(|trial| trial.proof == Proof::CouldNotRun);
+    let is = |proof| trial.is_some_and(|trial| trial.proof == proof);
     let discriminates = !task.preserves && !verifies(task);
     let alone = unshown
         .iter()
@@ -166,7 +166,8 @@ fn judge(
         Some(Ruling::Fails { .. }) if trial.is_some_and(|trial| trial.selected_no_test) => {
             dry.count.selected_no_test += 1;
         }
-        Some(Ruling::Fails { .. }) if could_not_run => dry.count.could_not_run += 1,
+        Some(Ruling::Fails { .. }) if is(Proof::CouldNotRun) => dry.count.could_not_run += 1,
+        Some(Ruling::Fails { .. }) if is(Proof::TooFewTests) => dry.count.too_few_tests += 1,
         Some(Ruling::Fails { .. }) => dry.count.failed += 1,
     }
 }
@@ -198,9 +199,10 @@ mod tests {
             finding: "no such file".to_owned(),
         };
         for (proof, selected_no_test, expected) in [
-            (Proof::AssertionFailed, false, [1, 0, 0]),
-            (Proof::CouldNotRun, false, [0, 1, 0]),
-            (Proof::CouldNotRun, true, [0, 0, 1]),
+            (Proof::AssertionFailed, false, [1, 0, 0, 0]),
+            (Proof::CouldNotRun, false, [0, 1, 0, 0]),
+            (Proof::CouldNotRun, true, [0, 0, 1, 0]),
+            (Proof::TooFewTests, false, [0, 0, 0, 1]),
         ] {
             let (mut dry, ruling) = (DryRun::default(), ruling.clone());
             let trial = Trial {
@@ -211,7 +213,8 @@ mod tests {
             };
             judge(&task("A", &[]), Some(&trial), None, &[], &mut dry);
             let count = dry.count;
-            let went = [count.failed, count.could_not_run, count.selected_no_test];
+            let early = [count.could_not_run, count.selected_no_test];
+            let went = [count.failed, early[0], early[1], count.too_few_tests];
             assert_eq!(went, expected);
             assert_eq!(dry.faults, Vec::<String>::new());
         }

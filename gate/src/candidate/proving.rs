@@ -35,6 +35,10 @@ pub(super) async fn prove(
     let Some(check) = job.checks.first().copied().filter(|_| ran.proof.is_none()) else {
         return Ok(true);
     };
+    if ran.checks.first().is_some_and(proof::selected_no_test) {
+        ran.proof = Some(Proof::RanNoTest);
+        return Ok(true);
+    }
     let before = match candidate.base {
         // What changes nothing has no tree before but the one that its build began with.
         Some(base) if verifies => before_build(job, base, &check).await?,
@@ -52,11 +56,13 @@ pub(super) async fn prove(
         findings.fail(FailureClass::Unknown, line, &before.run.output);
     }
     let mut proof = proof::of(&before.ruling, &before.run, block.preserves);
-    if proof == Proof::CouldNotRun && findings.is_clean() {
-        let Some(shown) = without_work(job, &check, changed).await? else {
+    if proof.is_weak() && findings.is_clean() {
+        let Some(passes) = passes_without_work(job, &check, changed).await? else {
             return Ok(false);
         };
-        proof = shown;
+        if passes {
+            proof = Proof::PassedWithoutWork;
+        }
     }
     if findings.is_clean() {
         job.runner.keep_proof(candidate.attempt, proof);
@@ -82,14 +88,13 @@ async fn installs_at(job: &Job<'_>, commit: &CommitId) -> Result<Vec<Install>, G
     install::for_tasks(job.runner, &gate, commit, [job.candidate.task]).await
 }
 
-/// Says what the pass of a check that could not run on the tree before is worth: nothing where it passes there with the tests of
-/// the candidate and nothing else of it. What fails there is what the model itself wrote to fail, and stays weak evidence. None
-/// when it was ended from outside.
-async fn without_work(
+/// Says whether a check that nobody has seen fail passes on the tree before with the tests of the candidate and nothing else of
+/// it. What fails there is what the model itself wrote to fail, and stays weak evidence. None when it was ended from outside.
+async fn passes_without_work(
     job: &Job<'_>,
     check: &Check<'_>,
     changed: &[ChangedFile],
-) -> Result<Option<Proof>, GateError> {
+) -> Result<Option<bool>, GateError> {
     let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(|file| is_test(&file.path));
     let written = tests.iter().filter(|file| file.kind != ChangeKind::Deleted);
     let tests: Vec<&str> = written.map(|file| file.path.as_str()).collect();
@@ -97,20 +102,17 @@ async fn without_work(
     let tells = is_document(made) && work.iter().all(|file| is_document(&file.path));
     // Where tests, and words about them, are what a task makes, there is no work for them to be without.
     if tests.is_empty() || is_test(made) || tells {
-        return Ok(Some(Proof::CouldNotRun));
+        return Ok(Some(false));
     }
     // The candidate is those tests and nothing else, and passes.
     if work.is_empty() {
-        return Ok(Some(Proof::PassedWithoutWork));
+        return Ok(Some(true));
     }
     let commits = (job.candidate.commit, job.candidate.parent);
     let alone = control::with_tests_alone(&job.runner.clone, commits, &tests).await?;
     let installs = installs_at(job, &alone).await?;
     let run = run_at(job, check, &installs, &alone).await?;
-    Ok(run.map(|run| match run.ruling {
-        Ruling::Holds => Proof::PassedWithoutWork,
-        _ => Proof::CouldNotRun,
-    }))
+    Ok(run.map(|run| run.ruling == Ruling::Holds))
 }
 
 /// Says whether a file is written for people, by how its name ends.

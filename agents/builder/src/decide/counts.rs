@@ -161,7 +161,7 @@ mod tests {
         ];
         assert_eq!(
             Fulfilment::summed_up(&all),
-            "2 met (FR-4 by checks that could not run before the work), 1 unverified (FR-2), 1 open (FR-3)"
+            "2 met (FR-4 by checks that nobody has seen fail), 1 unverified (FR-2), 1 open (FR-3)"
         );
         assert_eq!(Fulfilment::summed_up(&[]), "0 met");
         assert!(unverified(&all).unwrap().ends_with(": FR-2"));
