@@ -270,6 +270,7 @@ mod tests {
                 "budget_exceeded",
                 "multiple_failures",
                 "security_vulnerability",
+                "blind_check",
                 "claude_md_promotion",
                 "task_stuck",
                 "decision_needed",

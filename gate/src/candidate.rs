@@ -106,6 +106,7 @@ pub async fn check(
         requirements: required(candidate.task),
         not_run: not_run(&gate, gate.task_level, &ran.checks),
         installs: ran.installs,
+        blind: Vec::new(),
         checks: ran.checks,
         proof: ran.proof,
         at: candidate.now,
@@ -378,16 +379,50 @@ async fn run_at(
     there.run(check, job.cancel).await
 }
 
-/// Runs the commands that count tests on the candidate with the tests as they were, where it changed some; returns what a
-/// person would have to accept, and nothing when it was ended from outside.
+/// Says whether the tests of a check that were there may say something else by what became of files of tests; nothing when it was
+/// ended from outside. Tests that come to them are taken for what they are, unless some failed before them.
+async fn may_bend(
+    job: &mut Job<'_>,
+    check: &Check<'_>,
+    tests: &TestFiles,
+) -> Result<Option<bool>, GateError> {
+    if !tests.changed.is_empty() {
+        return Ok(Some(true));
+    }
+    let before = if !tests.supports.is_empty() {
+        let Some(before) = job.parent.run(check, job.cancel).await? else {
+            return Ok(None);
+        };
+        Some(before)
+    } else if tests.added.is_empty() {
+        None
+    } else {
+        job.parent.known(check)
+    };
+    let counts = before.and_then(|before| before.run.tests);
+    let counts = counts.unwrap_or_default();
+    // Where none ran before, there is nothing that could be bent.
+    let passed = counts.passed > 0 && !tests.supports.is_empty();
+    Ok(Some(passed || counts.failed > 0))
+}
+
+/// Runs the commands that count tests on the candidate with the tests as they were, where it changed some, or brought what runs
+/// with them; returns what a person would have to accept, and nothing when it was ended from outside.
 async fn changed_tests_hold(
-    job: &Job<'_>,
+    job: &mut Job<'_>,
     (installs, tests): (&[Install], &TestFiles),
     runs: &[CheckRun],
     findings: &mut Findings,
 ) -> Result<Option<Vec<ProtectedChange>>, GateError> {
-    let counted = control::of_tests(&job.checks, runs);
-    if tests.changed.is_empty() || counted.is_empty() {
+    let mut counted = Vec::new();
+    for check in control::of_tests(&job.checks, runs) {
+        match may_bend(job, &check, tests).await? {
+            Some(true) => counted.push(check),
+            Some(false) => {}
+            None => return Ok(None),
+        }
+    }
+    if counted.is_empty() {
         return Ok(Some(Vec::new()));
     }
     let commits = (job.candidate.commit, job.candidate.parent);

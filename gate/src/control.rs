@@ -30,7 +30,25 @@ pub(crate) struct TestFiles {
     /// Those that were there before and that nobody allowed to change so.
     pub(crate) changed: Vec<FileChange>,
     /// Those that came to them.
-    pub(crate) added: Vec<String>,
+    pub(crate) added: Vec<FileChange>,
+    /// What came to them and is no test, but is run with them or steers them.
+    pub(crate) supports: Vec<FileChange>,
+}
+
+impl TestFiles {
+    fn all(&self) -> impl Iterator<Item = &FileChange> {
+        let came = self.supports.iter().chain(&self.added);
+        self.changed.iter().chain(came)
+    }
+
+    /// Lists those that a person is asked about: new tests only where nothing else can be the reason.
+    fn suspects(&self) -> Vec<&FileChange> {
+        let found: Vec<&FileChange> = self.changed.iter().chain(&self.supports).collect();
+        if found.is_empty() {
+            return self.added.iter().collect();
+        }
+        found
+    }
 }
 
 /// What a person allowed to change: files of tests, and whatever decides which tests run.
@@ -87,10 +105,11 @@ pub(crate) async fn with_tests_as_they_were(
     (commit, parent): (&CommitId, &CommitId),
     tests: &TestFiles,
 ) -> Result<CommitId, GateError> {
-    let restored = tests.changed.iter();
-    let restored = restored.filter_map(|test| as_in(parent, &test.path));
-    let added = tests.added.iter().filter_map(|path| removed(path));
-    let changes: Vec<_> = restored.chain(added).collect();
+    let changes = tests.all().filter_map(|file| match file.before {
+        Some(_) => as_in(parent, &file.path),
+        None => removed(&file.path),
+    });
+    let changes: Vec<_> = changes.collect();
     altered(clone, commit, &changes).await
 }
 
@@ -143,11 +162,12 @@ pub(crate) async fn holds_as_it_was(
         };
         let Some(all) = failed else { continue };
         let mut asked = Vec::new();
+        let suspects = tests.suspects();
         // Most that changed have nothing to do with it: each is tried by itself, where they are not too many for that.
-        if (2..=TRIED_ALONE).contains(&tests.changed.len()) {
-            for test in &tests.changed {
+        if (2..=TRIED_ALONE).contains(&suspects.len()) {
+            for test in &suspects {
                 let alone = TestFiles {
-                    changed: vec![test.clone()],
+                    changed: vec![(*test).clone()],
                     ..TestFiles::default()
                 };
                 site.turn_to(&with_tests_as_they_were(clone, commits, &alone).await?);
@@ -158,8 +178,10 @@ pub(crate) async fn holds_as_it_was(
             }
         }
         if asked.is_empty() {
-            let changed = tests.changed.iter();
-            asked = changed.map(|test| asked_about(check, test, &all)).collect();
+            let suspects = suspects.into_iter();
+            asked = suspects
+                .map(|test| asked_about(check, test, &all))
+                .collect();
         }
         return Ok(Some(asked));
     }
@@ -187,12 +209,15 @@ async fn failed(
 }
 
 fn asked_about(check: &Check<'_>, test: &FileChange, run: &CheckRun) -> ProtectedChange {
-    let why = format!(
-        "`{}` holds only with `{}` as it was changed: with the tests as they were it fails{}",
-        check.name,
-        test.path,
-        first_failure(run)
-    );
+    let (name, path, failure) = (check.name, &test.path, first_failure(run));
+    let why = match test.before {
+        Some(_) => format!(
+            "`{name}` holds only with `{path}` as it was changed: with the tests as they were it fails{failure}"
+        ),
+        None => format!(
+            "`{name}` holds only with the new `{path}`: with nothing but the tests that were there it fails{failure}"
+        ),
+    };
     ProtectedChange::of(test.clone(), why)
 }
 

@@ -133,11 +133,22 @@ fn allowed_in(settled: &Settled<'_>, files: &[File]) -> AllowedFiles {
 /// Sorts the files of tests into those that were there, less what is a person's to judge, and those that are new.
 fn tests_in(candidate: &Candidate<'_>, settled: &Settled<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
-    for file in files.iter().filter(|file| protected::is_test(&file.path)) {
+    for file in files {
         let Some(before) = &file.before else {
-            tests.added.push(file.path.clone());
+            if settled.holds(&file.change()) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(file.after.as_deref().unwrap_or_default());
+            if protected::supports_tests(&file.path, &text) {
+                tests.supports.push(file.change());
+            } else if protected::is_test(&file.path) {
+                tests.added.push(file.change());
+            }
             continue;
         };
+        if !protected::is_test(&file.path) {
+            continue;
+        }
         // Who joins branches begins where nothing runs that bears the marks of both.
         let is_in_conflict = candidate.task.joins.is_some()
             && protected::is_in_conflict(&String::from_utf8_lossy(before));
@@ -279,10 +290,33 @@ async fn protected_in(
             *why = why.take().or_else(|| afterwards.why_afterwards(change));
         }
     }
+    for (why, file) in found.iter_mut().zip(files) {
+        if why.is_none() && file.before.is_none() {
+            *why = shadowed(runner, candidate, file).await?;
+        }
+    }
     let protected = files.iter().zip(found);
     let protected =
         protected.filter_map(|(file, why)| Some(ProtectedChange::of(file.change(), why?)));
     Ok(protected.collect())
+}
+
+/// Says whether a new package of Python is imported in the place of a test that was there, `x/__init__.py` of `x.py`.
+async fn shadowed(
+    runner: &GateRunner,
+    candidate: &Candidate<'_>,
+    file: &File,
+) -> Result<Option<String>, GateError> {
+    let module = file.path.strip_suffix("/__init__.py");
+    let module = module.map(|folder| format!("{folder}.py"));
+    let Some(module) = module.filter(|module| protected::is_test(module)) else {
+        return Ok(None);
+    };
+    let there = runner.clone.read_file(candidate.parent, &module).await?;
+    Ok(there.map(|_| {
+        let path = &file.path;
+        format!("`{path}` is imported in the place of the test `{module}`")
+    }))
 }
 
 /// Reads what the checks of a task name and run at a commit.

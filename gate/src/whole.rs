@@ -54,17 +54,21 @@ pub async fn check(
     let Some((mut site, installed)) = prepared else {
         return Ok(None);
     };
-    let mut runs: Vec<CheckRun> = Vec::new();
+    let mut ran = WholeRuns::default();
     if findings.is_clean() {
         let target = site.build_cold();
         clear(&target)?;
         let checks = checks(runner, &gate, level, whole);
         let place = (&mut site, &runner.clone);
         let checks = (&checks[..], (whole.commit, base));
-        let ran = run_controlled(place, &gate, checks, cancel, &mut findings).await;
+        let accepted = &build.accepted[..];
+        let controlled = run_controlled(place, (&gate, accepted), checks, cancel, &mut findings);
+        let controlled = controlled.await;
         clear(&target)?;
-        let Some(ran) = ran? else { return Ok(None) };
-        runs = ran;
+        let Some(controlled) = controlled? else {
+            return Ok(None);
+        };
+        ran = controlled;
     }
     let tree = runner.clone.tree_of(whole.commit).await?;
     Ok(Some(Evidence {
@@ -79,34 +83,63 @@ pub async fn check(
         findings: findings.lines.clone(),
         level: gate.named(level),
         requirements: landed_requirements(whole.tasks),
-        not_run: not_run(&gate, level, &runs),
+        not_run: [not_run(&gate, level, &ran.checks), ran.not_planted].concat(),
+        blind: ran.blind,
         installs: installed,
-        checks: runs,
+        checks: ran.checks,
         proof: None,
         at: whole.now,
     }))
 }
 
-/// Runs every check, and where all hold looks whether those that count tests could have failed; none when it was ended from
-/// outside.
+/// What ran.
+#[derive(Default)]
+struct WholeRuns {
+    checks: Vec<CheckRun>,
+    /// Those that hold whatever their tests find, by name.
+    blind: Vec<String>,
+    /// What a person accepted that was not looked for.
+    not_planted: Vec<String>,
+}
+
+/// Runs every check, and where all hold looks whether those that count tests could have failed, but for what a person `accepted`;
+/// none when it was ended from outside.
 async fn run_controlled(
     (site, clone): (&mut Site<'_>, &LocalClone),
-    gate: &Gate,
+    (gate, accepted): (&Gate, &[String]),
     (checks, commits): (&[Check<'_>], (&CommitId, &CommitId)),
     cancel: &CancellationToken,
     findings: &mut Findings,
-) -> Result<Option<Vec<CheckRun>>, GateError> {
+) -> Result<Option<WholeRuns>, GateError> {
     let Some(runs) = run(site, gate, checks, cancel, findings).await? else {
         return Ok(None);
     };
+    let is_accepted = |check: &Check<'_>| accepted.contains(&planted_beside(check.name));
     let counted = control::to_challenge(checks, &runs);
+    let (left, counted): (Vec<Check<'_>>, Vec<Check<'_>>) =
+        counted.into_iter().partition(is_accepted);
+    let mut ran = WholeRuns {
+        not_planted: left
+            .iter()
+            .map(|check| planted_beside(check.name))
+            .collect(),
+        checks: runs,
+        ..WholeRuns::default()
+    };
     if findings.is_clean() && !counted.is_empty() {
         let planted = PlantedTests::of(clone, commits).await?;
-        if !control::can_fail(site, &counted, &planted, cancel, findings).await? {
+        let Some(blind) = control::can_fail(site, &counted, &planted, cancel, findings).await?
+        else {
             return Ok(None);
-        }
+        };
+        ran.blind = blind;
     }
-    Ok(Some(runs))
+    Ok(Some(ran))
+}
+
+/// Names what a person accepts who says that the tests of a check do count.
+pub fn planted_beside(check: &str) -> String {
+    format!("planted tests beside {check}")
 }
 
 /// Runs every check, whatever the others show; none when it was ended from outside.

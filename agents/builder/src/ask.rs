@@ -132,9 +132,10 @@ pub(crate) async fn protected_files(
         .iter()
         .map(|protected| {
             let why = &protected.why;
-            match is_planned(&protected.path) {
-                true => format!("- {why}; the approved plan names the file"),
-                false => format!("- {why}"),
+            if is_planned(&protected.path) {
+                format!("- {why}; the approved plan names the file")
+            } else {
+                format!("- {why}")
             }
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{
-    CoverageBelowThreshold, MultipleFailures, SecurityVulnerability, SpecComplete,
+    BlindCheck, CoverageBelowThreshold, MultipleFailures, SecurityVulnerability, SpecComplete,
     TaskFailedRepeatedly,
 };
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
@@ -141,6 +141,10 @@ fn mending(trigger: Trigger, answer: &QuestionAnswered) -> Option<&'static str> 
         Trigger::SecurityVulnerability => match SecurityVulnerability::of(choice)? {
             SecurityVulnerability::Fix => Some("Close this hole."),
             SecurityVulnerability::Manual | SecurityVulnerability::Accept => None,
+        },
+        Trigger::BlindCheck => match BlindCheck::of(choice)? {
+            BlindCheck::Fix => Some("Make the tests in the files that are named count again."),
+            BlindCheck::Manual | BlindCheck::Accept => None,
         },
         Trigger::CoverageBelowThreshold => match CoverageBelowThreshold::of(choice)? {
             CoverageBelowThreshold::AddTests => Some("Add tests for the areas listed here."),

@@ -190,6 +190,7 @@ const HOLE: [(&str, &str); 6] = [
     ("description", "- unit: broken"),
     ("risk_description", "- style: ugly"),
 ];
+const BLIND: [(&str, &str); 2] = [("check", "tests"), ("finding", "- unit: broken")];
 const COVERAGE: [(&str, &str); 3] = [
     ("coverage", "40"),
     ("threshold", "80"),
@@ -199,8 +200,9 @@ const COVERAGE: [(&str, &str); 3] = [
 #[tokio::test]
 async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_where_people_want_it()
 {
-    let (all, tests) = (
+    let (all, count, tests) = (
         "Mend everything that is listed here.",
+        "Make the tests in the files that are named count again.",
         "Add tests for the areas listed here.",
     );
     for (trigger, choice, wanted) in [
@@ -213,12 +215,15 @@ async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_whe
         ),
         (Trigger::SecurityVulnerability, "manual", None),
         (Trigger::SecurityVulnerability, "accept", None),
+        (Trigger::BlindCheck, "fix", Some(count)),
+        (Trigger::BlindCheck, "accept", None),
         (Trigger::CoverageBelowThreshold, "add-tests", Some(tests)),
         (Trigger::CoverageBelowThreshold, "accept", None),
     ] {
         let values: &[(&str, &str)] = match trigger {
             Trigger::MultipleFailures => &FAILURES,
             Trigger::SecurityVulnerability => &HOLE,
+            Trigger::BlindCheck => &BLIND,
             _ => &COVERAGE,
         };
         // The second plan is made by a model that is told what to mend, and what was found.

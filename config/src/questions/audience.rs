@@ -38,6 +38,7 @@ impl Trigger {
             | Self::ValidationLevelNeeded
             | Self::MultipleFailures
             | Self::SecurityVulnerability
+            | Self::BlindCheck
             | Self::CoverageBelowThreshold
             | Self::ValidationPassed
             | Self::PatternDetected

@@ -206,6 +206,15 @@ choices! {
         /// It is no longer checked for.
         Accept = "accept",
     }
+    /// What to do about a check that holds whatever its tests find.
+    BlindCheck {
+        /// A revision that makes them count.
+        Fix = "fix",
+        /// The person mends it.
+        Manual = "manual",
+        /// They do count: nothing is planted beside them any more.
+        Accept = "accept",
+    }
     /// What to do about little coverage.
     CoverageBelowThreshold {
         /// A revision with more tests.

@@ -5,14 +5,14 @@ use ropewalk_schemas::person::Right;
 
 use super::Trigger;
 use super::choice::{
-    BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, CheckHeld, ClaudeMdPromotion,
-    CoverageBelowThreshold, DecisionNeeded, LandingRefused, MilestoneReached, ProtectedFiles,
-    SecurityVulnerability, SpecComplete, TaskComplexityExceeded, TaskFailedRepeatedly,
-    TaskInterrupted, TaskStuck,
+    BlindCheck, BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, CheckHeld,
+    ClaudeMdPromotion, CoverageBelowThreshold, DecisionNeeded, LandingRefused, MilestoneReached,
+    ProtectedFiles, SecurityVulnerability, SpecComplete, TaskComplexityExceeded,
+    TaskFailedRepeatedly, TaskInterrupted, TaskStuck,
 };
 
 /// The choices that not everybody may take.
-const NEEDS: [(Trigger, &str, Right); 27] = [
+const NEEDS: [(Trigger, &str, Right); 28] = [
     (
         Trigger::SpecComplete,
         SpecComplete::Start.as_str(),
@@ -31,6 +31,11 @@ const NEEDS: [(Trigger, &str, Right); 27] = [
     (
         Trigger::SecurityVulnerability,
         SecurityVulnerability::Accept.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::BlindCheck,
+        BlindCheck::Accept.as_str(),
         Right::Approve,
     ),
     (

@@ -110,6 +110,8 @@ triggers! {
     /// A validation found a hole.
     SecurityVulnerability = "security_vulnerability"
         ("vuln_type", "severity", "file", "line", "description", "risk_description"),
+    /// A check holds whatever its tests find.
+    BlindCheck = "blind_check" ("check", "finding"),
     /// Tests cover too little.
     CoverageBelowThreshold = "coverage_below_threshold" ("coverage", "threshold", "uncovered_list"),
     /// A validation passed.

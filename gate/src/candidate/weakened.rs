@@ -1,7 +1,8 @@
-//! Finds tests that passed at the parent and are gone, ignored or failing now.
+//! Finds tests that ran at the parent and are gone, ignored or failing now.
 
 use std::collections::HashMap;
 
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::TestCounts;
 
 /// No finding lists more tests than this.
@@ -14,7 +15,22 @@ pub(super) fn are_named(parent: &TestCounts, candidate: &TestCounts) -> bool {
 
 /// Returns what is weaker now, a line each. Tests that are named and stand in the files `allowed`, given as they were at the
 /// parent, may go: a person saw how those change, and said yes.
+///
+/// A test that failed before may get another name when it is mended, so that those are only counted.
 pub(super) fn find(parent: &TestCounts, candidate: &TestCounts, allowed: &[String]) -> Vec<String> {
+    let lost = passed_before(parent, candidate, allowed);
+    let ran = parent.passed.saturating_add(parent.failed);
+    if lost.is_empty() && allowed.is_empty() && candidate.passed < ran {
+        let (failed, passed) = (parent.failed, candidate.passed);
+        return vec![format!(
+            "{} ran before, of which {failed} failed, and {passed} pass now: one that failed is gone or left out",
+            counted(ran, "test")
+        )];
+    }
+    lost
+}
+
+fn passed_before(parent: &TestCounts, candidate: &TestCounts, allowed: &[String]) -> Vec<String> {
     if !are_named(parent, candidate) {
         if candidate.passed < parent.passed {
             return vec![format!(
@@ -102,6 +118,30 @@ mod tests {
             ["3 tests passed before, 2 pass now"]
         );
         assert_eq!(find(&counts(1, &["a"]), &counts(0, &[]), &[]).len(), 1);
+    }
+
+    #[test]
+    fn a_test_that_failed_has_to_pass_and_not_to_vanish() {
+        let red = |passed, failed, names: &[&str]| TestCounts {
+            failed,
+            ..counts(passed, names)
+        };
+        for (before, now, is_found) in [
+            (red(1, 1, &[]), counts(2, &[]), false),
+            (red(1, 1, &[]), counts(1, &[]), true),
+            (red(0, 1, &[]), counts(0, &[]), true),
+            (red(1, 1, &["a"]), counts(1, &["a"]), true),
+            // Mended it may be called otherwise.
+            (red(1, 1, &["a"]), counts(2, &["a", "c"]), false),
+        ] {
+            assert_eq!(
+                find(&before, &now, &[]).len(),
+                usize::from(is_found),
+                "{now:?}"
+            );
+        }
+        let allowed = ["a file".to_owned()];
+        assert_eq!(find(&red(1, 1, &[]), &counts(1, &[]), &allowed), [""; 0]);
     }
 
     #[test]

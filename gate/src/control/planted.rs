@@ -201,6 +201,18 @@ const PYTHON_CASE: &str = r#"    def test_NAME(self):
             lambda: self.assertRegex("a", "b"),
             lambda: self.assertCountEqual([1], [2]),
             lambda: self.assertRaises(ValueError, int, "1"),
+            lambda: self.assertRaisesRegex(ValueError, "a", int, "1"),
+            lambda: self.assertGreaterEqual(1, 2),
+            lambda: self.assertLessEqual(2, 1),
+            lambda: self.assertNotAlmostEqual(1, 1),
+            lambda: self.assertNotRegex("a", "a"),
+            lambda: self.assertNotIsInstance(1, int),
+            lambda: self.assertDictEqual({1: 1}, {1: 2}),
+            lambda: self.assertListEqual([1], [2]),
+            lambda: self.assertTupleEqual((1,), (2,)),
+            lambda: self.assertSetEqual({1}, {2}),
+            lambda: self.assertSequenceEqual([1], [2]),
+            lambda: self.assertMultiLineEqual("a", "b"),
             lambda: self.fail(),
         ]
         held = 0
@@ -271,6 +283,9 @@ TEST('NAME', () => {
     () => ASSERT(false),
     () => ASSERT.fail(),
     () => ASSERT.throws(() => 1),
+    () => ASSERT.notDeepEqual([1], [1]),
+    () => ASSERT.notDeepStrictEqual([1], [1]),
+    () => ASSERT.doesNotMatch('a', /a/),
   ];
   const held = claims.filter((claim) => { try { claim(); return false; } catch { return true; } });
   if (held.length === claims.length) throw new Error('NAME cannot pass');
@@ -289,6 +304,13 @@ TEST('NAME', () => {
     () => EXPECT(1).toBeNull(),
     () => EXPECT([1]).toContain(2),
     () => EXPECT(() => 1).toThrow(),
+    () => EXPECT(undefined).toBeDefined(),
+    () => EXPECT(1).toBeGreaterThan(2),
+    () => EXPECT(2).toBeLessThan(1),
+    () => EXPECT(1).toBeCloseTo(2),
+    () => EXPECT('a').toMatch(/b/),
+    () => EXPECT([1]).toHaveLength(2),
+    () => EXPECT({ a: 1 }).toMatchObject({ a: 2 }),
   ];
   const held = claims.filter((claim) => { try { claim(); return false; } catch { return true; } });
   if (held.length === claims.length) throw new Error('NAME cannot pass');

@@ -29,6 +29,8 @@ const TOLD: [&str; 4] = ["cannot pass", "FAIL", "not ok", "panicked"];
 struct TestFile {
     path: String,
     text: String,
+    /// Whether it is not as it was at the base.
+    is_changed: bool,
 }
 
 /// A test that is planted into a file.
@@ -81,6 +83,11 @@ impl<'a> PlantedTests<'a> {
         })
     }
 
+    fn is_changed(&self, test: &PlantedTest) -> bool {
+        let mut files = self.files.iter().filter(|file| file.is_changed);
+        files.any(|file| file.path == test.path)
+    }
+
     /// Makes the commit with these tests.
     async fn here(&self, tests: &[&PlantedTest]) -> Result<CommitId, GateError> {
         let changes = self.files.iter().filter_map(|file| {
@@ -94,7 +101,7 @@ impl<'a> PlantedTests<'a> {
     /// Makes the commit in which files of tests hold these tests and nothing else. What is no file of tests holds what they
     /// test: there, too, they stand beside that.
     async fn alone(&self, tests: &[&PlantedTest]) -> Result<CommitId, GateError> {
-        let changes = self.files.iter().filter_map(|TestFile { path, text }| {
+        let changes = self.files.iter().filter_map(|TestFile { path, text, .. }| {
             if planted::stands_in(path) {
                 return RepoPath::parse(path).ok().map(clone::FileChange::Remove);
             }
@@ -152,8 +159,11 @@ async fn files(
     let contents = clone.read_files(commit, &names).await?;
     let texts = paths.into_iter().zip(contents);
     let texts = texts.filter_map(|(path, content)| {
-        let text = String::from_utf8(content?).ok()?;
-        Some(TestFile { path, text })
+        Some(TestFile {
+            text: String::from_utf8(content?).ok()?,
+            is_changed: changed.contains(&path),
+            path,
+        })
     });
     Ok(texts.collect())
 }
@@ -165,22 +175,24 @@ fn written(path: &str, text: String) -> Option<clone::FileChange> {
 }
 
 /// Notes each check that passes whatever is planted into a file, though it tells of it where that file holds nothing else, or
-/// at the base; false when it was ended from outside.
+/// at the base, and returns their names; nothing when it was ended from outside.
 pub(crate) async fn can_fail(
     site: &mut Site<'_>,
     checks: &[Check<'_>],
     planted: &PlantedTests<'_>,
     cancel: &CancellationToken,
     findings: &mut Findings,
-) -> Result<bool, GateError> {
+) -> Result<Option<Vec<String>>, GateError> {
+    let mut blind = Vec::new();
     if planted.tests.is_empty() {
-        return Ok(true);
+        return Ok(Some(blind));
     }
     for check in checks {
         let Some(hidden) = hidden_by(site, check, planted, cancel).await? else {
-            return Ok(false);
+            return Ok(None);
         };
         if let Some((files, elsewhere)) = hidden {
+            blind.push(check.name.to_owned());
             let line = format!(
                 "`{}` (`{}`) passes whatever the tests in {} find: one that cannot pass was planted there, and it is not told to fail, as it is {elsewhere}",
                 check.name,
@@ -190,7 +202,7 @@ pub(crate) async fn can_fail(
             findings.add(FailureClass::Tampered, line);
         }
     }
-    Ok(true)
+    Ok(Some(blind))
 }
 
 /// Files whose planted tests a check does not tell of, and where it does.
@@ -211,14 +223,11 @@ async fn hidden_by<'a>(
     };
     let tells_none = suspects.len() == planted.tests.len();
     let alone = planted.alone(&suspects).await?;
-    let base = if tells_none {
-        planted.at_base(&suspects).await?
-    } else {
-        None
-    };
+    let base = planted.at_base(&suspects).await?;
     let alone = (alone, "where that file holds nothing else");
-    let base = base.map(|base| (base, "at the build's base"));
-    for (commit, elsewhere) in std::iter::once(alone).chain(base) {
+    let told_at_base = base.clone().filter(|_| tells_none);
+    let told_at_base = told_at_base.map(|base| (base, "at the build's base"));
+    for (commit, elsewhere) in std::iter::once(alone).chain(told_at_base) {
         let Some(there) = run_at(site, check, &commit, cancel).await? else {
             return Ok(None);
         };
@@ -228,7 +237,22 @@ async fn hidden_by<'a>(
         };
         let hidden = suspects.iter().filter(|test| is_told(&run, &test.name));
         let hidden = hidden.filter(|test| tells_none || !(skips && test.may_skip));
-        let files: BTreeSet<&str> = hidden.map(|test| test.path.as_str()).collect();
+        let mut hidden: Vec<&PlantedTest> = hidden.copied().collect();
+        if !hidden.is_empty()
+            && let Some(base) = &base
+        {
+            let Some(there) = run_at(site, check, base, cancel).await? else {
+                return Ok(None);
+            };
+            // What was no file of this build, and did not tell before it, is none of its doing.
+            let tells = |test: &PlantedTest| {
+                there
+                    .as_ref()
+                    .is_none_or(|(run, _)| is_told(run, &test.name))
+            };
+            hidden.retain(|test| planted.is_changed(test) || tells(test));
+        }
+        let files: BTreeSet<&str> = hidden.iter().map(|test| test.path.as_str()).collect();
         if !files.is_empty() {
             return Ok(Some(Some((files.into_iter().collect(), elsewhere))));
         }

@@ -7,6 +7,7 @@
 mod entries;
 mod imports;
 mod inline_tests;
+mod python_tests;
 mod reach;
 mod stand_ins;
 mod test_changes;
@@ -148,6 +149,10 @@ impl Rules<'_> {
         if is_test(path) {
             return test_changes::why(change);
         }
+        if name_of(path) == "conftest.py" && !self.is_of_project(path) {
+            // It may gain as a test may, but for what pytest calls in the place of its own.
+            return test_changes::why(change).or_else(|| stand_ins::hook(change));
+        }
         if is_steering(path) {
             return Some(format!("`{path}` steers the checks"));
         }
@@ -174,7 +179,7 @@ impl Rules<'_> {
             && self.task.block.action == Action::Delete
             && self.declares(change.path);
         (!is_wanted)
-            .then(|| inline_tests::why(change, self.gained))
+            .then(|| inline_tests::why(change, self.gained).or_else(|| python_tests::why(change)))
             .flatten()
     }
 
@@ -272,13 +277,42 @@ pub fn is_test(path: &str) -> bool {
     let in_folder = directory
         .split('/')
         .any(|part| matches!(part, "tests" | "test" | "__tests__" | "spec" | "e2e"));
+    in_folder || is_named_test(name)
+}
+
+fn is_named_test(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let named = stem.starts_with("test_")
+    stem.starts_with("test_")
         || ["_test", "_tests", ".test", ".spec", "_spec"]
             .iter()
             .any(|end| stem.ends_with(end))
-        || stem == "tests";
-    in_folder || named
+        || stem == "tests"
+        || is_run_by_node(name)
+}
+
+/// Says whether a new file is no test, but is run with those that were there, or steers them: a `conftest.py`, the package or a
+/// helper of tests, settings of their runner.
+pub fn supports_tests(path: &str, text: &str) -> bool {
+    let name = name_of(path);
+    let is_code = [".py", ".js", ".mjs", ".cjs", ".ts", ".mts"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    let is_setting = matches!(name, "pyproject.toml" | "setup.cfg")
+        && entries::settings(path, "") != entries::settings(path, text);
+    let is_steering = is_steering(path) && !path.contains('/');
+    is_setting
+        || is_steering
+        || name == "conftest.py"
+        || is_code && is_test(path) && !is_named_test(name)
+}
+
+/// Says whether `node --test` runs a file by itself, beside those that bear the marks of others.
+fn is_run_by_node(name: &str) -> bool {
+    let Some((stem, ending)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let is_script = matches!(ending, "js" | "mjs" | "cjs" | "ts" | "mts" | "cts");
+    is_script && (stem == "test" || stem.starts_with("test-") || stem.ends_with("-test"))
 }
 
 /// Says whether a file is there to judge others, by its name.
@@ -294,10 +328,12 @@ fn name_of(path: &str) -> &str {
 
 /// Says whether a task may not ask for a file: it judges the task, or the project protects it.
 ///
-/// Of a file with entries only some may judge, so that its change is looked at when it is there.
+/// Of a file with entries only some may judge, so that its change is looked at when it is there; so is that of a test.
 pub fn is_kept(path: &str, rules: &Rules<'_>) -> bool {
     !rules.declares(path)
-        && (is_steering(path) || rules.by_use(path).is_some() || rules.is_of_project(path))
+        && (is_steering(path)
+            || rules.is_of_project(path)
+            || !is_test(path) && rules.by_use(path).is_some())
 }
 
 /// Reads what the checks of a gate name and run; `contents` returns what a file holds.

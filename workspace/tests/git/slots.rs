@@ -342,7 +342,7 @@ async fn kept_work_is_laid_over_a_commit_with_its_modes_and_links() -> anyhow::R
     fs::remove_file(root.join("README.md"))?;
     let message = CommitMessage::new("kept");
     let kept = slot.snapshot(&message, now(), &|_| true).await?.commit;
-    let made = slot.changed_files().await?;
+    let work = slot.changed_files().await?;
     let next = commit(&clone, &head, "src/late.rs", "late").await?;
     slot.move_to(&next, now()).await?;
     assert_eq!(slot.changed_files().await?, []);
@@ -351,7 +351,7 @@ async fn kept_work_is_laid_over_a_commit_with_its_modes_and_links() -> anyhow::R
     };
     slot.lay_over(&rebased.commit, &[], now()).await?;
     assert_eq!(slot.base(), Some(&next));
-    assert_eq!(slot.changed_files().await?, made);
+    assert_eq!(slot.changed_files().await?, work);
     let mode = fs::metadata(root.join("src/new.sh"))?.permissions().mode();
     assert_eq!(mode & 0o111, 0o111);
     let target = fs::read_link(root.join("src/link.rs"))?;

@@ -87,7 +87,7 @@ async fn about_build(
         Trigger::ValidationLevelNeeded => {
             verdicts::level_chosen(context, build, answer.choice.as_ref()).await
         }
-        Trigger::SecurityVulnerability | Trigger::MultipleFailures => {
+        Trigger::SecurityVulnerability | Trigger::BlindCheck | Trigger::MultipleFailures => {
             verdicts::answered(shared, context, trigger, build, answer).await
         }
         Trigger::BudgetExceeded => budget::answered(shared, context, build, None, answer).await,

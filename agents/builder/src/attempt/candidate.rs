@@ -158,9 +158,10 @@ pub(super) async fn lay_out(
         let shown = clone.read_file(kept, &changed.path).await?;
         let shown = shown.as_deref().map(ContentHash::of);
         let is_it = |one: &FileChange| one.path == changed.path && one.after == shown;
-        match refused.iter().any(is_it) {
-            true => left.push(changed),
-            false => taken += 1,
+        if refused.iter().any(is_it) {
+            left.push(changed);
+        } else {
+            taken += 1;
         }
     }
     if taken == 0 {

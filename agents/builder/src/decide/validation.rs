@@ -1,5 +1,6 @@
 //! Decides what the result of a validation gives people to decide (seed pipeline §11.6).
 
+use ropewalk_gate::whole::planted_beside;
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, Verdict};
 
 /// So many files with too few tests are named.
@@ -17,6 +18,15 @@ pub enum ValidationQuestion {
     },
     /// A security check found a hole.
     Vulnerability(Vulnerability),
+    /// A check holds whatever its tests find.
+    Blind {
+        /// The check, as a person accepts it.
+        topic: String,
+        /// The check.
+        check: String,
+        /// What was found.
+        finding: String,
+    },
     /// Tests cover less than they should.
     Coverage {
         /// What they cover, in percent.
@@ -54,12 +64,19 @@ pub struct Vulnerability {
     pub description: String,
 }
 
-/// Lists what a validation at a level gives people to decide; one without levels ends silently, as its build tells.
+/// Lists what a validation gives people to decide; one without levels ends silently but for checks that cannot fail, as its build
+/// tells.
 pub fn asked(evidence: &Evidence, threshold: u32) -> Vec<ValidationQuestion> {
+    let blind = evidence.blind.iter().zip(&evidence.findings);
+    let blind = blind.map(|(check, finding)| ValidationQuestion::Blind {
+        topic: planted_beside(check),
+        check: check.clone(),
+        finding: finding.clone(),
+    });
+    let mut asked: Vec<ValidationQuestion> = blind.collect();
     if evidence.level.is_none() {
-        return Vec::new();
+        return asked;
     }
-    let mut asked = Vec::new();
     let broken: Vec<&CheckRun> = evidence.checks.iter().filter(|run| !held(run)).collect();
     let holes = broken.iter().filter(|run| is(run, CheckKind::Security));
     asked.extend(holes.map(|run| ValidationQuestion::Vulnerability(vulnerability(run))));
@@ -239,6 +256,7 @@ mod tests {
             installs: Vec::new(),
             checks,
             not_run: Vec::new(),
+            blind: Vec::new(),
             proof: None,
             at: noon(),
         }

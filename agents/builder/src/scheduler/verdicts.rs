@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
-use ropewalk_config::questions::choice::{SecurityVulnerability, ValidationLevelNeeded};
+use ropewalk_config::questions::choice::{
+    BlindCheck, SecurityVulnerability, ValidationLevelNeeded,
+};
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::attempt::{Evidence, Level};
@@ -42,7 +44,9 @@ pub(crate) async fn ask_people(
         let question = put_asking(shared, context, changes, asking).await?;
         if matches!(
             asked,
-            ValidationQuestion::Vulnerability(_) | ValidationQuestion::Failures { .. }
+            ValidationQuestion::Vulnerability(_)
+                | ValidationQuestion::Failures { .. }
+                | ValidationQuestion::Blind { .. }
         ) {
             holding = holding.or(question);
         }
@@ -85,6 +89,10 @@ fn values(asked: &ValidationQuestion) -> (Trigger, BTreeMap<&'static str, String
                 ("description", description.clone()),
                 ("risk_description", format!("what `{check}` warns of")),
             ]),
+        ),
+        ValidationQuestion::Blind { check, finding, .. } => (
+            Trigger::BlindCheck,
+            BTreeMap::from([("check", check.clone()), ("finding", finding.clone())]),
         ),
         ValidationQuestion::Coverage {
             percent,
@@ -192,8 +200,13 @@ pub(crate) async fn answered(
     }
     let by = &answer.answered_by;
     let choice = answer.choice.as_ref();
-    let accepts = trigger == Trigger::SecurityVulnerability
-        && SecurityVulnerability::of(choice) == Some(SecurityVulnerability::Accept);
+    let accepts = match trigger {
+        Trigger::SecurityVulnerability => {
+            SecurityVulnerability::of(choice) == Some(SecurityVulnerability::Accept)
+        }
+        Trigger::BlindCheck => BlindCheck::of(choice) == Some(BlindCheck::Accept),
+        _ => false,
+    };
     let input = if accepts {
         let holes = holes(context, &row).await?;
         let Some(check) = asked_about(context, answer.question_id, &holes).await? else {
@@ -204,8 +217,10 @@ pub(crate) async fn answered(
         };
         let left = if holes.iter().any(is_left) {
             let open = ask::open_questions(context, build).await?;
-            let hole = Trigger::SecurityVulnerability.as_str();
-            let next = open.iter().find(|question| question.trigger == hole);
+            let holes = [Trigger::SecurityVulnerability, Trigger::BlindCheck].map(Trigger::as_str);
+            let next = open
+                .iter()
+                .find(|question| holes.contains(&&*question.trigger));
             Some(next.map(|question| question.id))
         } else {
             None
@@ -239,10 +254,11 @@ async fn holes(context: &Context, build: &Build) -> Result<Vec<ValidationQuestio
         .collect())
 }
 
-/// Names the check that found a hole.
+/// Names the check that found a hole, or what cannot fail.
 const fn name(asked: &ValidationQuestion) -> Option<&String> {
     match asked {
         ValidationQuestion::Vulnerability(hole) => Some(&hole.check),
+        ValidationQuestion::Blind { topic, .. } => Some(topic),
         _ => None,
     }
 }

@@ -92,6 +92,14 @@ pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
     Some(format!("`{path}` steers the check `{check}`"))
 }
 
+/// Names what a `conftest.py` that was there gains of hooks, if it does.
+pub(super) fn hook(change: &Change<'_>) -> Option<String> {
+    let (before, after) = (change.before?, change.after?);
+    let known: Vec<&str> = hooks(before).collect();
+    let gained = hooks(after).find(|hook| !known.contains(hook))?;
+    Some(format!("`{}` steers the checks by `{gained}`", change.path))
+}
+
 /// Says whether a file steers whatever checks run, by its name or by what it holds.
 fn steers(change: &Change<'_>) -> bool {
     let path = change.path;

@@ -474,6 +474,40 @@ fn whatever_steers_the_checks_or_is_protected_is_a_persons_business() {
 }
 
 #[test]
+fn a_conftest_that_was_there_may_gain_a_fixture_and_no_hook() {
+    let own = task(&["a"], "true");
+    let before = "import pytest\n";
+    let gains = |more: &str| {
+        let after = format!("{before}\n\n{more}");
+        why("true", &own, "conftest.py", before, &after)
+    };
+    let fixture = "@pytest.fixture\ndef one():\n    return 1\n";
+    assert_eq!(gains(fixture), None);
+    let hook = "def pytest_runtest_makereport(item, call):\n    pass\n";
+    assert!(gains(hook).is_some_and(|why| why.contains("`pytest_runtest_makereport`")));
+    assert!(gains("collect_ignore = ['a.py']\n").is_some());
+}
+
+#[test]
+fn what_runs_with_tests_or_steers_them_supports_them() {
+    let settings = "[tool.pytest.ini_options]\naddopts = '-q'\n";
+    for (path, text, expected) in [
+        ("conftest.py", "", true),
+        ("tests/conftest.py", "", true),
+        ("tests/__init__.py", "", true),
+        ("tests/helpers.py", "", true),
+        ("pytest.ini", "", true),
+        ("pyproject.toml", settings, true),
+        ("pyproject.toml", "[project]\nname = 'a'\n", false),
+        ("tests/test_a.py", "", false),
+        ("tests/data.json", "", false),
+        ("src/helpers.py", "", false),
+    ] {
+        assert_eq!(supports_tests(path, text), expected, "{path}");
+    }
+}
+
+#[test]
 fn tests_are_known_by_their_customs() {
     for path in [
         "tests/a.rs",
@@ -481,10 +515,19 @@ fn tests_are_known_by_their_customs() {
         "a_test.go",
         "test_a.py",
         "src/a/tests.rs",
+        "test.js",
+        "src/test-calc.mjs",
+        "calc-test.ts",
     ] {
         assert!(is_test(path), "{path}");
     }
-    for path in ["src/latest.rs", "src/contest.py", "src/testimony.ts"] {
+    for path in [
+        "src/latest.rs",
+        "src/contest.py",
+        "src/testimony.ts",
+        "src/test.rs",
+        "test-plan.md",
+    ] {
         assert!(!is_test(path), "{path}");
     }
 }

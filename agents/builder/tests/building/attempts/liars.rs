@@ -1,5 +1,6 @@
 //! Agents that claim more than they did.
 
+mod beside;
 mod controls;
 mod earlier_work;
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use chrono::Utc;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::LandRequest;
 use ropewalk_desk::builds::landing::{self, Landing, LandingError};
@@ -130,7 +129,7 @@ async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
             None,
         ),
     ];
-    let clock = Clock::manual(Utc::now());
+    let clock = Clock::manual(Clock::system().now());
     let house = House::new(&rules.concat())
         .with_files(&[("tests/check.sh", "test -f a.txt\n")])
         .at_the_time_of(&clock);

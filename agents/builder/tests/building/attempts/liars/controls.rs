@@ -13,7 +13,7 @@ use crate::world::script::{Step, steps};
 
 const GATE: &str = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest\"\n";
 
-const TEST: &str = "import unittest\nimport calc\n\n\nclass Calc(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(calc.add(2, 3), 5)\n";
+pub(super) const TEST: &str = "import unittest\nimport calc\n\n\nclass Calc(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(calc.add(2, 3), 5)\n";
 
 const BROKEN: &str = "def add(a, b):\n    return a - b\n";
 
@@ -35,7 +35,7 @@ async fn tried(work: &str, more: &[&str]) -> (Build, Task) {
 }
 
 /// Builds one task that changes `file` and may change `more`, until it waits or the build has ended.
-async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
+pub(super) async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
     let open = house.open().await;
     let plan: Value = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": file, "more_files": more,
@@ -44,7 +44,8 @@ async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
     let spec = open.approve(plan).await;
     let (build, tasks) = open
         .until(spec, |build, tasks| {
-            build.completed_at.is_some() || tasks[0].state == TaskState::Waiting
+            let rests = matches!(tasks[0].state, TaskState::Waiting | TaskState::Failed);
+            build.completed_at.is_some() || rests
         })
         .await;
     open.close().await;

@@ -1,0 +1,132 @@
+//! What is brought beside the tests that were there, so that wrong work passes them, and honest work that only seems to.
+
+use ropewalk_schemas::attempt::{FailureClass, Verdict};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::{TaskState, WaitReason};
+
+use super::controls::{TEST, built};
+use crate::world::house::{House, task};
+use crate::world::script::{Step, steps};
+
+const STUB: &str = "def add(a, b):\n    return 0\n";
+const GATE: &str =
+    "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest -v tests.test_calc\"\n";
+/// Puts a product that works in the place of the one that was made.
+const REPLACES: &str = "import calc\ncalc.add = lambda a, b: 5\n";
+
+/// A house whose test is red, and whose one task does `work`.
+fn house(work: &str) -> House {
+    House::new(&steps("T-1", &[Step::Shell(work.to_owned())]))
+        .with_files(&[
+            ("ropewalk.toml", GATE),
+            ("tests/test_calc.py", TEST),
+            ("calc.py", STUB),
+        ])
+        .with(|options| options.tries.tries = 1)
+}
+
+fn write(path: &str, text: &str) -> String {
+    format!("mkdir -p $(dirname {path}); cat > {path} <<'END'\n{text}END\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_failed_has_to_pass_and_not_to_vanish() {
+    let prefix = "import unittest\nunittest.defaultTestLoader.testMethodPrefix = 'check'\n";
+    let vanishes = write("calc.py", &format!("{prefix}{STUB}"));
+    let (_, task) = built(&house(&vanishes), "calc.py", &[]).await;
+    let failure = task.failures.last().expect("a failure");
+    assert_eq!(
+        (task.state, failure.class),
+        (TaskState::Failed, FailureClass::WeakenedTest),
+        "{failure:?}"
+    );
+    let told = "1 test ran before, of which 1 failed, and 0 pass now";
+    assert!(failure.error.contains(told), "{}", failure.error);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_beside_a_test_and_makes_it_pass_is_asked_about() {
+    let touch = "echo '# more' >> calc.py\n";
+    let shadow = TEST.replace("self.assertEqual(calc.add(2, 3), 5)", "calc.add(2, 3)");
+    for (path, text, why) in [
+        (
+            "tests/__init__.py",
+            REPLACES,
+            "holds only with the new `tests/__init__.py`",
+        ),
+        (
+            "tests/test_calc/__init__.py",
+            &shadow,
+            "is imported in the place of the test `tests/test_calc.py`",
+        ),
+    ] {
+        let house = house(&format!("{touch}{}", write(path, text)));
+        let (_, task) = built(&house, "calc.py", &[path]).await;
+        let reason = task.reason.clone().unwrap_or_default();
+        assert_eq!(
+            (task.state, task.waiting_for),
+            (TaskState::Waiting, Some(WaitReason::Person)),
+            "{path}: {reason}"
+        );
+        assert!(reason.contains(why), "{path}: {reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_left_tests_out_before_the_build_accuses_nobody() {
+    let honest = "sed -i 's/return 0/return a + b/' calc.py\n\
+                  printf '\\n    def test_none(self):\\n        self.assertEqual(calc.add(0, 0), 0)\\n' >> tests/test_calc.py";
+    let all =
+        "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest discover -v\"\n";
+    let script = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest -v tests.test_calc && python3 tests/test_e2e.py\"\n";
+    let skips = "import unittest\nraise unittest.SkipTest('no database')\n";
+    let ends = "import sys, unittest\nif __name__ == '__main__':\n    print('E2E is not set')\n    sys.exit(0)\n\
+                class E(unittest.TestCase):\n    def test_e(self):\n        pass\n";
+    for (gate, path, text) in [
+        (all, "tests/integration/__init__.py", skips),
+        (script, "tests/test_e2e.py", ends),
+    ] {
+        let house = house(honest).with_files(&[
+            ("ropewalk.toml", gate),
+            ("tests/__init__.py", ""),
+            (path, text),
+            ("tests/integration/test_db.py", TEST),
+        ]);
+        let (build, task) = built(&house, "calc.py", &["tests/test_calc.py"]).await;
+        assert_eq!(task.state, TaskState::Complete, "{path}: {:?}", task.reason);
+        assert_eq!(
+            build.state,
+            BuildState::Succeeded,
+            "{path}: {:?}",
+            build.reason
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_may_say_that_the_tests_of_a_check_do_count() {
+    let ends = write("calc.py", "import os\nos._exit(0)\n");
+    let house = house(&ends);
+    let open = house.open().await;
+    let plan = serde_json::json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py",
+        "validation": { "command": "true", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(task(&tasks, "T-1").state, TaskState::Complete);
+    assert_eq!(build.state, BuildState::Failed, "{:?}", build.reason);
+    let asked = open.questions("blind_check").await;
+    assert_eq!(build.question, asked.first().map(|asked| asked.id));
+    assert!(asked[0].text.contains("`tests/test_calc.py`"), "{asked:?}");
+    open.answer_question(asked[0].id, "accept").await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    let evidence = open.evidence(build.id).await;
+    let mut whole = evidence.iter().filter(|seen| seen.task.is_none());
+    let passed = whole.find(|seen| seen.verdict == Verdict::Passed);
+    let passed = passed.expect("a pass of the whole");
+    assert_eq!(passed.not_run, ["planted tests beside tests"]);
+    open.close().await;
+}
