@@ -87,7 +87,7 @@ pub enum Prompt {
     /// The system prompt of the build agent: `conventions` and `wishes` (as for ideation), `package_managers`, `submit_tool`.
     Build,
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
-    /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `state`), `before` (`id`, `title`, `summary`,
+    /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `standing`), `before` (`id`, `title`, `summary`,
     /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
     /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
     /// `budget` (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
@@ -235,7 +235,7 @@ mod tests {
                 "title": "Habits", "objective": "Keep them.", "data": ["days"],
                 "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
             },
-            "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready", "files": ["src/c.rs"]}],
+            "others": [{"id": "T-2", "title": "update `src/b.rs`", "standing": "not done yet", "files": ["src/c.rs"]}],
             "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
             "sizes": [
                 {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},

@@ -397,7 +397,13 @@ pub(crate) async fn landing_refused(
         ("why", why),
     ]);
     let mut draft = shared.questions.render(Trigger::LandingRefused, &values)?;
-    if !refusal.can_be_resolved() {
+    if refusal.can_be_resolved() {
+        // Somebody wanted it landed, and this leads there.
+        for choice in &mut draft.choices {
+            let is_resolve = LandingRefused::of(Some(&choice.id)) == Some(LandingRefused::Resolve);
+            choice.recommended = is_resolve;
+        }
+    } else {
         // Nothing is offered that cannot be done.
         let resolve = LandingRefused::Resolve.as_str();
         draft.choices.retain(|choice| choice.id.as_str() != resolve);

@@ -281,8 +281,10 @@ async fn in_slot(
             "it was ended during an install".to_owned(),
         )));
     };
-    if let Some(kept) = &work.claim.task.resume_from {
-        background.resumed = lay_out(work, slot, kept).await?;
+    if let Some(kept) = &work.claim.task.resume_from
+        && let Some(laid) = lay_out(work, slot, kept).await?
+    {
+        background.resume(work, &laid).await?;
     }
     let (follow, mut followers) = grants::following::way();
     let grants = Grants::new(work, follow);

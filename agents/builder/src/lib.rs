@@ -12,6 +12,7 @@ mod ask;
 mod attempt;
 mod budget;
 mod claim;
+mod consents;
 mod context;
 mod effects;
 mod error;

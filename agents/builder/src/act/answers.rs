@@ -9,7 +9,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::StopCause;
 use ropewalk_schemas::payload::QuestionAnswered;
-use ropewalk_schemas::question::{About, Content, FileChange, Question};
+use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, ChoiceId, TaskId};
@@ -18,6 +18,7 @@ use ropewalk_store::{ChangeSet, Query, Versioned};
 use super::{control, wishes};
 use crate::SharedState;
 use crate::budget;
+use crate::consents::refusals;
 use crate::context;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -204,23 +205,6 @@ async fn protected(
         Some(ProtectedFiles::Keep) | None => Input::Forbid { told: refusals },
     };
     control::apply(shared, context, (build, task), input, None).await
-}
-
-/// Lists what the next attempt is told where a change of protected files was refused.
-fn refusals(asked: Option<&Content>) -> Vec<String> {
-    let Some(Content::Files { changes, .. }) = asked else {
-        return vec!["A person refused the change that was asked about: the tests, gate and CI files stay as they are.".to_owned()];
-    };
-    let of = |file: &FileChange| {
-        let path = &file.path;
-        let left = if file.before.is_some() {
-            "leave it as it is"
-        } else {
-            "do without it"
-        };
-        format!("A person refused the change of `{path}` that was asked about: {left}.")
-    };
-    changes.iter().map(of).collect()
 }
 
 /// Returns the work that a question has shown; one that was asked before it showed any has none.

@@ -9,10 +9,10 @@ use ropewalk_schemas::{BuildId, CommitId, ContentHash, RepoPath};
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot, Snapshot};
 use tracing::info;
 
-use super::gating;
 use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
+use crate::consents;
 use crate::error::BuilderError;
 use ropewalk_gate::scope;
 use ropewalk_schemas::clip::{self, Weight};
@@ -138,20 +138,20 @@ fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
     message.with_trailer("Ropewalk-Execution", build.to_string())
 }
 
-/// Lays out kept work on the base of an attempt, without what a person refused; returns false where nothing of it is there then, since
-/// it no longer fits or held nothing else.
+/// Lays out kept work on the base of an attempt, without what a person refused, and returns the commit of it there; none where
+/// nothing of it is there then, since it no longer fits or held nothing else.
 pub(super) async fn lay_out(
     work: &Work<'_>,
     slot: &mut Slot,
     kept: &CommitId,
-) -> Result<bool, BuilderError> {
+) -> Result<Option<CommitId>, BuilderError> {
     let clone = &work.shared.clone;
     let base = work.base();
     let Rebase::Rebased(rebased) = clone.rebase(kept, &base).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
-        return Ok(false);
+        return Ok(None);
     };
-    let refused = gating::refused_changes(&work.context.store, &work.claim.task).await?;
+    let refused = consents::refused_changes(&work.context.store, &work.claim.task).await?;
     let of_it = clone.changed_files(base.as_str(), rebased.commit.as_str());
     let (mut left, mut taken) = (Vec::new(), 0);
     for changed in of_it.await? {
@@ -165,9 +165,9 @@ pub(super) async fn lay_out(
         }
     }
     if taken == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     let now = work.context.now();
     slot.lay_over(&rebased.commit, &left, now).await?;
-    Ok(true)
+    Ok(Some(rebased.commit))
 }

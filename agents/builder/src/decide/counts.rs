@@ -54,6 +54,9 @@ pub struct TaskImpact {
 impl TaskImpact {
     /// Tells it to people.
     pub fn told(self) -> String {
+        if self == Self::default() {
+            return "No other task is left.".to_owned();
+        }
         format!(
             "{} {} blocked by it, {} {} on without it.",
             self.blocked,
@@ -213,5 +216,6 @@ mod tests {
             found.told(),
             "2 tasks are blocked by it, 2 tasks go on without it."
         );
+        assert_eq!(TaskImpact::default().told(), "No other task is left.");
     }
 }

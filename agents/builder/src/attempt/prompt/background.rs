@@ -81,7 +81,7 @@ pub(in crate::attempt) struct EarlierWork {
 pub(in crate::attempt) struct OtherTask {
     id: TaskId,
     title: String,
-    state: TaskState,
+    standing: &'static str,
     /// Those of its files that the title does not name.
     files: Vec<RepoPath>,
 }
@@ -127,9 +127,8 @@ impl Background {
         let plan = Plan::load(&work.context.store, build.id).await?;
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
         let own = &work.claim.task;
-        let (conventions, idea, mut sizes) = texts(work).await?;
-        // Nothing was measured where that broke.
-        let read_first = sizes.split_off(own.block.files().count().min(sizes.len()));
+        let (conventions, idea) = texts(work).await?;
+        let (sizes, read_first) = sizes(work, &work.base()).await?;
         Ok(Self {
             conventions,
             wishes: wanted(work).await?,
@@ -149,6 +148,19 @@ impl Background {
     }
 }
 
+impl Background {
+    /// Tells of files as they are with the work of an earlier conversation.
+    pub(in crate::attempt) async fn resume(
+        &mut self,
+        work: &Work<'_>,
+        laid: &CommitId,
+    ) -> Result<(), BuilderError> {
+        self.resumed = true;
+        (self.sizes, self.read_first) = sizes(work, laid).await?;
+        Ok(())
+    }
+}
+
 async fn wanted(work: &Work<'_>) -> Result<Vec<Wish>, BuilderError> {
     let block = &work.claim.task.block;
     let files: Vec<&RepoPath> = block.files().collect();
@@ -161,7 +173,7 @@ fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
     let told = others.take(OTHERS).map(|task| OtherTask {
         id: task.id.clone(),
         title: task.block.in_words(),
-        state: task.state,
+        standing: standing(task.state),
         files: match task.block.title() {
             Some(_) => task.block.files().cloned().collect(),
             None => task.block.more_files.clone(),
@@ -170,35 +182,38 @@ fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
     told.collect()
 }
 
+/// Says how far another task is. What comes and goes while it is worked on is left out: a conversation that is taken up again should
+/// begin as it began.
+const fn standing(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Complete => "done",
+        TaskState::Skipped => "left out",
+        TaskState::Failed | TaskState::Blocked => "failed so far",
+        _ => "not done yet",
+    }
+}
+
 async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, BuilderError> {
     let key = revision_key(build.spec, build.revision);
     let revision = work.context.store.get::<Revision>(&key).await?;
     Ok(revision.map(|revision| revision.into_inner().document))
 }
 
-/// Reads conventions, idea and the files of the task, in one go.
-async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), BuilderError> {
+/// Reads the conventions and the idea, in one go.
+async fn texts(work: &Work<'_>) -> Result<(Option<String>, String), BuilderError> {
     let (head, claim) = (&work.base(), work.claim);
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
     let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
-    let mut files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
-    let before = claim.task.block.read_first.iter().map(RepoPath::as_str);
-    // What it changes is told once.
-    let before: Vec<&str> = before.filter(|path| !files.contains(path)).collect();
-    files.extend(before);
     let mut written = Conventions::of(claim.task.block.files());
     let paths = written.wanted();
     let mut places: Vec<(&CommitId, &str)> =
         paths.iter().map(|path| (base, path.as_str())).collect();
     places.extend(documents.iter().map(|path| (head, path.as_str())));
-    places.extend(files.iter().map(|path| (head, *path)));
     let mut conventions = work.shared.clone.read_places(&places).await?;
-    let mut ideas = conventions.split_off(paths.len());
-    let contents = ideas.split_off(documents.len());
+    let ideas = conventions.split_off(paths.len());
     let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
-    let files = files.into_iter().map(str::to_owned).zip(contents).collect();
     written.take(conventions);
     read_on(work, base, &mut written).await?;
     Ok((
@@ -207,8 +222,24 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
             let whole = String::from_utf8_lossy(&bytes);
             clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
         }),
-        outlined(files).await,
     ))
+}
+
+/// Measures the files of the task, and those that it reads first, as they are at a commit.
+async fn sizes(work: &Work<'_>, at: &CommitId) -> Result<(Vec<Size>, Vec<Size>), BuilderError> {
+    let block = &work.claim.task.block;
+    let mut files: Vec<&str> = block.files().map(RepoPath::as_str).collect();
+    let own = files.len();
+    let before = block.read_first.iter().map(RepoPath::as_str);
+    // What it changes is told once.
+    let before: Vec<&str> = before.filter(|path| !files.contains(path)).collect();
+    files.extend(before);
+    let contents = work.shared.clone.read_files(at, &files).await?;
+    let files = files.into_iter().map(str::to_owned).zip(contents);
+    let mut sizes = outlined(files.collect()).await;
+    // Nothing was measured where that broke.
+    let read_first = sizes.split_off(own.min(sizes.len()));
+    Ok((sizes, read_first))
 }
 
 /// Reads what the conventions that were read name.

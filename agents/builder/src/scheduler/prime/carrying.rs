@@ -14,6 +14,7 @@ use ropewalk_store::{ChangeSet, Query, Record, Versioned, revision_key};
 use tracing::info;
 
 use crate::SharedState;
+use crate::consents;
 use crate::context::Plan;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
@@ -85,14 +86,13 @@ pub(super) async fn carry(
             }
         } else if let Some(task) = begun(&row.block, &done_before) {
             let work = work_of(shared, context, task).await?;
-            let has_more_to_tell = row.guidance.is_empty() && !task.guidance.is_empty();
+            // Who approved the amended task may have allowed what was refused before, and is asked anew where not.
+            let guidance = consents::said_beside_refusals(&context.store, task).await?;
+            let has_more_to_tell = row.guidance.is_empty() && !guidance.is_empty();
             if work.is_none() && !has_more_to_tell {
                 continue;
             }
-            Input::TakeUp {
-                work,
-                guidance: task.guidance.clone(),
-            }
+            Input::TakeUp { work, guidance }
         } else {
             continue;
         };

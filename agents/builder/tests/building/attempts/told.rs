@@ -294,7 +294,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         &first,
         &[
             "Accepted when: a.txt has a line for each day",
-            "- T-2 (pending): update `README.md`: say how",
+            "- T-2 (not done yet): update `README.md`: say how",
         ],
     );
     lacks(&first, &["In full:", "Builds On", "say how days are kept"]);
@@ -303,7 +303,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
     holds(
         &second,
         &[
-            "- T-1 (complete): create `a.txt`: keep the days",
+            "- T-1 (done): create `a.txt`: keep the days",
             "### T-1: create `a.txt`: keep the days\nDays lie in a.txt, one a line.\nIt changed, in lines that came and went: a.txt (+1 -0)\n",
             "- FR-2: say how\n  In full: The README says how days are kept.\n  Accepted when: a stranger finds the file\n- and be short\n",
             "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",

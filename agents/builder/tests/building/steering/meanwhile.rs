@@ -129,7 +129,10 @@ async fn a_revision_takes_over_what_people_said_and_what_was_made_before_the_las
     let asks = "- agent: build\n  task: T-2\n  turn: 1\n  contains: say it well\n  reply:\n    tools:\n      \
                 - name: ask\n        input: { question: 'Tabs?', why: '-' }\n";
     let again = writes("T-2", "b.txt", "second\n", Some("say it well"))
-        .replace("contains: ", "contains: ['The specification was amended', ")
+        .replace(
+            "contains: ",
+            "contains: ['The task may have been amended since', ",
+        )
         .replace("say it well\"\n", "say it well\"]\n")
         .replace("printf %s", "cp b.txt c.txt; printf %s");
     let rules = [

@@ -6,9 +6,6 @@ use super::{Arm, On, State, Transition};
 use crate::machine::Effect;
 use crate::machine::task::Input;
 
-/// What the next attempt is told of work that was begun before the specification was amended.
-const BEGUN: &str = "The specification was amended. What was made before that lies in your checkout, as far as it still \
-                     fits: keep what serves this task as it stands now.";
 /// So many failures of earlier rounds are kept with a task.
 const EARLIER_FAILURES: usize = 12;
 
@@ -96,10 +93,6 @@ impl Transition {
         }
         if work.is_some() {
             self.task.resume_from = work;
-            // It may have been amended before.
-            if !self.task.guidance.iter().any(|words| words == BEGUN) {
-                self.advise(BEGUN);
-            }
         }
     }
 
