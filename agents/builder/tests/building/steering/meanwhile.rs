@@ -266,3 +266,36 @@ async fn exists(place: &Path) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_refused_before_an_amendment_is_not_told_after_it() {
+    let weak = "echo 'ok 1 - works'; echo '1..1'\n";
+    let house = House::new(&writes("T-1", "tests/check.sh", weak, None)).with_files(&[(
+        "tests/check.sh",
+        "true && echo 'ok 1 - works'; echo '1..1'\n",
+    )]);
+    let open = house.open().await;
+    let plan = |says: &str| {
+        json!([{
+            "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+            "requirements": [{ "text": says }],
+            "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+        }])
+    };
+    let spec = open.approve(plan("one")).await;
+    let asks = |tries: u32| {
+        move |_: &Build, tasks: &[Task]| {
+            tasks[0].state == TaskState::Waiting && tasks[0].attempts == tries
+        }
+    };
+    let (first, _) = open.until(spec, asks(1)).await;
+    open.answer("T-1", "guide: Keep it.").await;
+    let (_, tasks) = open.until(spec, asks(2)).await;
+    assert_eq!(tasks[0].guidance.len(), 2, "{:?}", tasks[0].guidance);
+    amend_as(&open, spec, 2, plan("two")).await;
+    let second = of_revision(&open, spec, 2, |build| build.state == BuildState::Paused).await;
+    assert_ne!(first.id, second.id);
+    let said = open.tasks(second.id).await.remove(0).guidance;
+    assert_eq!(said, ["Keep it."], "what was refused is asked anew");
+    open.close().await;
+}
