@@ -21,10 +21,15 @@ use crate::machine::build::Input;
 /// So much of what stands against each other goes into the prompt; the files themselves bear the marks.
 const SHOWN_BYTES: usize = 16 * 1024;
 
+/// So many of the commits that came on the other branch are named, the newest.
+const NAMED_COMMITS: usize = 12;
+
 /// What stands between a build and the branch that it is to be landed in.
 struct Conflict {
     other: CommitId,
     files: Vec<ConflictFile>,
+    /// The commits of that branch which the build lacks, a line each.
+    commits: Vec<String>,
 }
 
 /// Appends the task and lets the build go on; where nothing stands against the landing any more, or no task could
@@ -78,7 +83,18 @@ async fn conflict(
         .merge(&other, head, &notes, &message, context.now())
         .await?;
     Ok(match merge {
-        Merge::Conflict(files) if can_resolve(&files) => Some(Conflict { other, files }),
+        Merge::Conflict(files) if can_resolve(&files) => Some(Conflict {
+            commits: clone
+                .log(Some(head), &other)
+                .await?
+                .iter()
+                .rev()
+                .take(NAMED_COMMITS)
+                .map(|commit| format!("- {} {}", &commit.id.as_str()[..12], commit.subject))
+                .collect(),
+            other,
+            files,
+        }),
         _ => None,
     })
 }
@@ -103,11 +119,11 @@ async fn append(
     };
     let number = plan.tasks.iter().map(|task| task.number).max();
     let task = Task {
-        joins: Some(conflict.other),
+        joins: Some(conflict.other.clone()),
         ..Task::planned(
             build.id,
             number.unwrap_or_default() + 1,
-            block(build, free_id(plan)?, &conflict.files)?,
+            block(build, free_id(plan)?, &conflict)?,
         )
     };
     info!(build.id = %build.id, "task `{}` joins `{}` into `{}`", task.id, build.target, build.branch);
@@ -125,7 +141,8 @@ fn free_id(plan: &Plan) -> Result<TaskId, BuilderError> {
 }
 
 /// Describes the task: the conflicted files are its files, and no mark may stay in them.
-fn block(build: &Build, id: TaskId, files: &[ConflictFile]) -> Result<TaskBlock, BuilderError> {
+fn block(build: &Build, id: TaskId, conflict: &Conflict) -> Result<TaskBlock, BuilderError> {
+    let files = &conflict.files;
     let paths = files.iter().map(|file| RepoPath::parse(&file.path));
     let paths: Result<Vec<RepoPath>, _> = paths.collect();
     let mut paths = paths
@@ -145,6 +162,11 @@ fn block(build: &Build, id: TaskId, files: &[ConflictFile]) -> Result<TaskBlock,
          meant, and leave no mark behind."
     );
     let shown: Vec<String> = files.iter().map(ConflictFile::shown).collect();
+    let shown = format!(
+        "Commits of `{target}` that `{branch}` lacks (`git show` shows each):\n{}\n\n{}",
+        conflict.commits.join("\n"),
+        shown.join("\n")
+    );
     Ok(TaskBlock {
         id,
         phase: "landing".to_owned(),
@@ -165,6 +187,6 @@ fn block(build: &Build, id: TaskId, files: &[ConflictFile]) -> Result<TaskBlock,
         depends_on: Vec::new(),
         priority: None,
         estimate_minutes: None,
-        notes: Some(clip::ends(&shown.join("\n"), SHOWN_BYTES, Weight::Tail).into_owned()),
+        notes: Some(clip::ends(&shown, SHOWN_BYTES, Weight::Even).into_owned()),
     })
 }

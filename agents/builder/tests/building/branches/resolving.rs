@@ -95,12 +95,14 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     let of_merge = seen.iter().find(|seen| seen.commit == commit).unwrap();
     assert_eq!(of_merge.verdict, Verdict::Passed);
     let told = house.prompts("MERGE-1").concat();
-    for part in ["<<<<<<<", "good", "mine", "a.txt"] {
+    let theirs_told = format!("- {} mine", &theirs[..12]);
+    for part in ["<<<<<<<", "good", "mine", "a.txt", &theirs_told] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let notes = merge.block.notes.unwrap();
+    let (_, sides) = notes.split_once("\n\n").unwrap();
     assert!(
-        notes.find("good") < notes.find("mine"),
+        sides.find("good") < sides.find("mine"),
         "ours above theirs, as in the checkout: {notes}"
     );
     open.answer_about_build("merge").await;
