@@ -84,7 +84,7 @@ pub(crate) async fn inspect(
     look_for_work(candidate, &files, findings);
     look_for_ways_out(runner, candidate, &files, findings).await?;
     let mut protected = protected_in(runner, gate, candidate, &files).await?;
-    let mut settled = Settled {
+    let mut settled = SettledChanges {
         consents: &candidate.precedents.consents,
         asked: Vec::new(),
     };
@@ -103,19 +103,19 @@ pub(crate) async fn inspect(
 }
 
 /// The changes that are a person's to judge: who allowed one, or is asked about it, sees its difference.
-struct Settled<'a> {
+struct SettledChanges<'a> {
     consents: &'a [Content],
     asked: Vec<FileChange>,
 }
 
-impl Settled<'_> {
+impl SettledChanges<'_> {
     fn holds(&self, change: &FileChange) -> bool {
         let mut consents = self.consents.iter();
         self.asked.contains(change) || consents.any(|yes| yes.allows(std::slice::from_ref(change)))
     }
 }
 
-fn allowed_in(settled: &Settled<'_>, files: &[File]) -> AllowedFiles {
+fn allowed_in(settled: &SettledChanges<'_>, files: &[File]) -> AllowedFiles {
     let mut allowed = AllowedFiles::default();
     for file in files {
         let change = file.change();
@@ -131,7 +131,7 @@ fn allowed_in(settled: &Settled<'_>, files: &[File]) -> AllowedFiles {
 }
 
 /// Sorts the files of tests into those that were there, less what is a person's to judge, and those that are new.
-fn tests_in(candidate: &Candidate<'_>, settled: &Settled<'_>, files: &[File]) -> TestFiles {
+fn tests_in(candidate: &Candidate<'_>, settled: &SettledChanges<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
     for file in files {
         let Some(before) = &file.before else {

@@ -1,5 +1,7 @@
 //! Loads what decisions about a build are made of.
 
+pub(crate) mod consents;
+
 use std::fmt::Display;
 
 use ropewalk_orchestrator::Context;

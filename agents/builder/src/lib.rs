@@ -12,7 +12,6 @@ mod ask;
 mod attempt;
 mod budget;
 mod claim;
-mod consents;
 mod context;
 mod effects;
 mod error;

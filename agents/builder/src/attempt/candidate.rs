@@ -12,7 +12,7 @@ use tracing::info;
 use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
-use crate::consents;
+use crate::context::consents;
 use crate::error::BuilderError;
 use ropewalk_gate::scope;
 use ropewalk_schemas::clip::{self, Weight};

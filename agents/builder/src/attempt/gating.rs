@@ -7,7 +7,7 @@ use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_store::{Query, ReadError, Store, Versioned};
 
 use super::work::Work;
-use crate::consents;
+use crate::context::consents;
 use crate::error::BuilderError;
 
 /// Checks `commit`, which stands on `parent`, by what it may change and what was kept out of it; none when it was ended

@@ -14,8 +14,8 @@ use ropewalk_store::{ChangeSet, Query, Record, Versioned, revision_key};
 use tracing::info;
 
 use crate::SharedState;
-use crate::consents;
 use crate::context::Plan;
+use crate::context::consents;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 
