@@ -1,9 +1,11 @@
 //! Puts items into tasks, and writes down each use, so that its effect can be measured.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
 use ropewalk_schemas::{BuildId, KnowledgeId, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query, ReadError, Store, Versioned};
@@ -31,7 +33,7 @@ pub struct InjectionResult {
 }
 
 /// Decides for each planned use whether it is held out, and writes all of them down. A use that a former revision of
-/// the specification wrote down stays as it was decided.
+/// the specification wrote down stays as it was decided. A task is told again what it taught itself, which is no use.
 pub async fn inject(
     store: &Store,
     spec: SpecId,
@@ -41,14 +43,40 @@ pub async fn inject(
 ) -> Result<InjectionResult, ReadError> {
     let former = of_spec(store, spec).await?;
     let mut uses: BTreeMap<KnowledgeId, u64> = BTreeMap::new();
+    let mut taught = BTreeSet::new();
     for planned in plan {
+        if taught_by(store, spec, planned).await? {
+            taught.insert((planned.task.clone(), planned.item.record.id));
+        }
         if let Entry::Vacant(count) = uses.entry(planned.item.record.id) {
             let query = Query::new().equal("item", planned.item.record.id.to_string());
             count.insert(store.count::<Injection>(query).await?);
         }
     }
-    let decided = decide_uses(plan, &former, uses, may_hold_out);
+    let decided = decide_uses(plan, (&former, &taught), uses, may_hold_out);
     Ok(injected(plan, &decided, spec, now))
+}
+
+/// Says whether the task of a planned use is one in which the item was learned.
+async fn taught_by(
+    store: &Store,
+    spec: SpecId,
+    planned: &PlannedInjection,
+) -> Result<bool, ReadError> {
+    let evidence = planned.item.record.evidence.iter();
+    for attempt in evidence.filter_map(|one| one.strip_prefix("attempt/")) {
+        let Some(attempt) = store.get::<Attempt>(attempt).await? else {
+            continue;
+        };
+        if attempt.task != planned.task {
+            continue;
+        }
+        let build = store.get::<Build>(&attempt.build.to_string()).await?;
+        if build.is_some_and(|build| build.spec == spec) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Is a use with what was decided about it.
@@ -64,7 +92,7 @@ struct Use<'a> {
 /// Decides in the order of the plan; each item counts its own uses.
 fn decide_uses<'a>(
     plan: &'a [PlannedInjection],
-    former: &[Versioned<Injection>],
+    (former, taught): (&[Versioned<Injection>], &BTreeSet<(TaskId, KnowledgeId)>),
     mut uses: BTreeMap<KnowledgeId, u64>,
     may_hold_out: bool,
 ) -> Vec<Use<'a>> {
@@ -80,8 +108,12 @@ fn decide_uses<'a>(
         let known = former
             .iter()
             .find(|row| row.record.item == item && row.record.task == *task);
+        let is_use = !taught.contains(&(task.clone(), item));
         let held_out = known.map_or_else(
             || {
+                if !is_use {
+                    return false;
+                }
                 let count = uses.entry(item).or_default();
                 *count += 1;
                 decide::holds_out(may_hold_out, *count - 1)
@@ -92,7 +124,7 @@ fn decide_uses<'a>(
             task,
             item,
             held_out,
-            new: known.is_none(),
+            new: known.is_none() && is_use,
         });
     }
     decided

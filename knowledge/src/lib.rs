@@ -25,5 +25,5 @@ pub use inject::{InjectionResult, PlannedInjection, inject, settle};
 pub use lifecycle::{Change, confirm, deprecate, promote, reinforce};
 pub use record::{RecordOutcome, RecordResult, record};
 pub use retrieve::{patterns, retrieve, search};
-pub use telling::{is_of_counts, telling_line};
+pub use telling::{is_of_counts, is_output, telling_line};
 pub use wishes::{Wish, wishes};

@@ -52,6 +52,55 @@ pub fn is_of_counts(error: &str) -> bool {
         .is_some_and(|said| said.contains(TOO_FEW_TESTS))
 }
 
+/// Says whether a text is nothing but lines of a source, or of what an assertion shows: it says what a test compares, and not
+/// what goes wrong or what to do instead.
+pub fn is_output(text: &str) -> bool {
+    let mut lines = text
+        .lines()
+        .map(without_margin)
+        .filter(|line| !line.is_empty())
+        .peekable();
+    lines.peek().is_some() && lines.all(|line| is_of_an_assertion(line) || is_source(line))
+}
+
+/// Takes away what runners put before a line that they show.
+fn without_margin(line: &str) -> &str {
+    let line = line.trim();
+    let shown = line.strip_prefix("E ").or_else(|| line.strip_prefix("> "));
+    shown.unwrap_or(line).trim_start()
+}
+
+fn is_of_an_assertion(line: &str) -> bool {
+    const BEGINNINGS: [&str; 9] = [
+        "AssertionError",
+        "assert!",
+        "assert_",
+        "assertion `",
+        "assertion failed",
+        "self.assert",
+        "expect(",
+        "left: ",
+        "right: ",
+    ];
+    const MARKS: [&str; 4] = ["==", "!=", "(", "<"];
+    let is_statement = || {
+        let compared = line
+            .strip_prefix("assert ")
+            .or_else(|| line.strip_prefix("assert("));
+        compared.is_some_and(|compared| MARKS.iter().any(|mark| compared.contains(mark)))
+    };
+    BEGINNINGS.iter().any(|words| line.starts_with(words)) || is_statement()
+}
+
+/// Says whether a line is a call or a statement and no sentence about one.
+fn is_source(line: &str) -> bool {
+    const ENDS: [char; 7] = [')', ';', '{', '}', ',', '(', '['];
+    let named = line.find(|letter: char| !letter.is_alphanumeric() && !"_.:!".contains(letter));
+    let is_call = named.is_some_and(|end| end > 0 && line[end..].starts_with('('));
+    let is_assigned = named.is_some_and(|end| end > 0 && line[end..].starts_with(" = "));
+    (is_call && line.ends_with(ENDS)) || (is_assigned && line.ends_with([')', ';', '{', '(']))
+}
+
 /// Says whether a line holds more than numbers and the marks of progress, such as `....s.. [ 25%]`.
 fn has_words(line: &str) -> bool {
     line.chars()
@@ -84,6 +133,43 @@ mod tests {
         ];
         for (error, lesson) in rows {
             assert_eq!(telling_line(error), lesson);
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_source_or_of_an_assertion_is_told_from_words() {
+        let rows = [
+            (
+                r#"self.assertEqual(render(b), "1 x tea 2,55\nDiscount 10"#,
+                true,
+            ),
+            ("AssertionError: '2,55' != '2.55'\nassert a == b", true),
+            ("AssertionError: '2,55' != '2.55'", true),
+            ("E   assert render(b) == '2.55'", true),
+            (">       assert total == 3", true),
+            ("assertion `left == right` failed: 1900", true),
+            ("assert_eq!(leap(1900), false);", true),
+            ("expect(total([])).toBe(0)", true),
+            ("total = sum(lines)", true),
+            ("assert.equal(add(1, 2), 3);", true),
+            ("SQLite has no DATETIME type; store dates as TEXT", false),
+            (
+                "render(basket) rounds each line: round the sum once instead",
+                false,
+            ),
+            (
+                "Assert the sum in cents, since floats are never equal",
+                false,
+            ),
+            (
+                "assertEqual shows no difference of long texts: set maxDiff to None",
+                false,
+            ),
+            ("type DATEE is unknown to sqlite", false),
+            ("", false),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(is_output(text), expected, "{text}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ropewalk_gate::protected;
-use ropewalk_knowledge::Effect;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
+use ropewalk_knowledge::{Effect, teaches};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::build::Build;
@@ -161,6 +161,8 @@ async fn learned_of(
         {
             let attempt = store.get::<Attempt>(attempt).await?;
             let failures = attempt.iter().flat_map(|attempt| attempt.failures());
+            // A file that was of another task, say, had no part in it.
+            let failures = failures.filter(|failure| teaches(failure));
             let shown = failures.map(|failure| failure.error.clone());
             errors.entry(item.id).or_default().extend(shown);
         }

@@ -1,6 +1,7 @@
 //! Reviews and lessons, over real git and a scripted model.
 
 use ropewalk_agents::improvement::WEEKLY;
+use ropewalk_knowledge::{PlannedInjection, inject};
 use ropewalk_schemas::attempt::{Attempt, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
@@ -11,8 +12,9 @@ use ropewalk_schemas::review::{Divergence, DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::specification::{Complexity, Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{Payload, RequirementId};
+use ropewalk_store::Versioned;
 
-use crate::house::{attempt_at, build, build_id, noon, types};
+use crate::house::{attempt_at, build, build_id, id, noon, types};
 use crate::workshop::{FINDINGS, Workshop, completed, landed, migration, near};
 
 #[tokio::test]
@@ -319,6 +321,61 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
         let [written] = workshop.house.list::<Injection>().await.try_into().unwrap();
         assert_eq!((written.helped, written.build), (helped, Some(build_id(1))));
     }
+}
+
+#[tokio::test]
+async fn a_file_that_was_of_another_task_is_no_failure_that_a_lesson_prevents() {
+    let workshop = Workshop::open("[]").await;
+    let task = workshop.built(&[landed(2)]).await;
+    let mut source = Attempt {
+        build: build_id(7),
+        ..attempt_at(&migration(), 99, "loop-9")
+    };
+    if let Some(failure) = &mut source.failure {
+        failure.class = FailureClass::OutOfScope;
+        failure.error = "`notes.txt` is not a file of this task".to_owned();
+    }
+    workshop.house.put(&source).await;
+    let gotcha = workshop.candidate("an earlier build", &source).await;
+    workshop.tell(&[landed(2)], gotcha).await;
+    let injection = Injection {
+        item: gotcha,
+        build: None,
+        spec: build(1).spec,
+        task: task.id,
+        held_out: false,
+        helped: None,
+        at: noon(),
+    };
+    workshop.house.put(&injection).await;
+    workshop.review().await;
+    let found = workshop.item(gotcha).await.confidence;
+    assert!(near(found, 0.7), "{found}");
+    let [written] = workshop.house.list::<Injection>().await.try_into().unwrap();
+    assert_eq!(written.helped, None);
+}
+
+#[tokio::test]
+async fn a_task_that_taught_a_lesson_is_told_it_and_is_no_use_of_it() {
+    let workshop = Workshop::open("[]").await;
+    let taught = attempt_at(&migration(), 1, "loop-1");
+    workshop.built(&[taught.clone(), landed(2)]).await;
+    let gotcha = workshop.candidate("this build", &taught).await;
+    let store = &workshop.house.store;
+    let row = store.get(&gotcha.to_string()).await.unwrap().unwrap();
+    let tasks = ["T-001", "T-002"].map(id);
+    let plan = tasks.clone().map(|task| PlannedInjection {
+        item: Versioned::clone(&row),
+        task,
+    });
+    let (spec, now) = (build(1).spec, noon());
+    let injected = inject(store, spec, &plan, true, now).await.unwrap();
+    assert_eq!(injected.carried, tasks.clone().map(|task| (task, gotcha)));
+    workshop.house.commit(injected.changes).await;
+    let uses = workshop.house.list::<Injection>().await;
+    let uses: Vec<_> = uses.iter().map(|used| used.task.clone()).collect();
+    assert_eq!(uses, [id("T-002")]);
+    assert_eq!(workshop.item(gotcha).await.injections, 1);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use ropewalk_schemas::{GlobPattern, GlobPatternError};
 
 use crate::draft::Draft;
 use crate::similarity::normalise;
-use crate::telling::is_of_counts;
+use crate::telling::{is_of_counts, is_output};
 
 /// The longest content, in characters.
 const LONGEST: usize = 2_000;
@@ -70,6 +70,9 @@ pub enum Refusal {
     /// It only says how the machine or the network was.
     #[error("`{0}` is a passing state of the machine or the network, not a lesson")]
     Environmental(String),
+    /// It is a line of a source, or of what an assertion shows.
+    #[error("`{0}` is a line of a source or an assertion, and no lesson")]
+    Output(String),
     /// One of its globs cannot match.
     #[error(transparent)]
     Glob(#[from] GlobPatternError),
@@ -78,7 +81,9 @@ pub enum Refusal {
 impl Advice for Refusal {
     fn next(&self) -> Option<String> {
         match self {
-            Self::TooShort(_) => Some("say what goes wrong and what to do instead".to_owned()),
+            Self::TooShort(_) | Self::Output(_) => {
+                Some("say what goes wrong and what to do instead".to_owned())
+            }
             Self::Generic(_) => Some("say what is special here".to_owned()),
             Self::Glob(error) => error.next(),
             Self::TooLong(_) | Self::Environmental(_) => None,
@@ -104,6 +109,9 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
     }
     if draft.from_person {
         return None;
+    }
+    if is_output(content) {
+        return Some(Refusal::Output(content.to_owned()));
     }
     if let Some(phrase) = ENVIRONMENTAL.iter().find(|phrase| words.contains(**phrase)) {
         return Some(Refusal::Environmental((*phrase).to_owned()));
@@ -215,6 +223,12 @@ mod tests {
             (
                 "write /tmp/x: No space left on device",
                 Some(Refusal::Environmental("no space left on device".to_owned())),
+            ),
+            (
+                "self.assertEqual(render(basket), 'one line of tea')",
+                Some(Refusal::Output(
+                    "self.assertEqual(render(basket), 'one line of tea')".to_owned(),
+                )),
             ),
             (long.as_str(), Some(Refusal::TooLong(2_499))),
         ];

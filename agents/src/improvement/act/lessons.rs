@@ -45,7 +45,7 @@ pub(super) fn weigh(
         let Some(effect) = decide::prevailing(seen) else {
             continue;
         };
-        let tasks = tasks_with(reviewed, item);
+        let tasks = tasks_with(reviewed, item, effect);
         let reason = match effect {
             Effect::PreventedFailure => {
                 prevented += seen.helped;
@@ -70,10 +70,11 @@ pub(super) fn weigh(
     prevented
 }
 
-fn tasks_with(reviewed: &ReviewedBuild, item: KnowledgeId) -> String {
+/// Names the tasks of which it is known what the lesson did for them.
+fn tasks_with(reviewed: &ReviewedBuild, item: KnowledgeId, effect: Effect) -> String {
     let rows = reviewed.injections.iter();
     let tasks: Vec<String> = rows
-        .filter(|row| row.item == item && !row.held_out)
+        .filter(|row| row.item == item && reviewed.effect(row) == Some(effect))
         .map(|row| format!("`{}`", row.task))
         .collect();
     tasks.join(", ")

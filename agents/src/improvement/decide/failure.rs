@@ -1,6 +1,6 @@
 //! Decides whether a failure taught something.
 
-use ropewalk_knowledge::is_lesson;
+use ropewalk_knowledge::{is_lesson, is_output};
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::Action;
 
@@ -81,13 +81,14 @@ const FAULTS: [&str; 8] = [
     "fail",
 ];
 
-/// Puts a failure that was never mended into words, or `None` when its output names no fault.
+/// Puts a failure that was never mended into words, or `None` when its output names no fault. What a test compares is no word
+/// of it.
 pub fn lesson_of(action: Action, file: &str, tries: usize, output: &str) -> Option<String> {
     let lines = || {
         output
             .lines()
             .map(str::trim)
-            .filter(|line| !line.is_empty())
+            .filter(|line| !line.is_empty() && !is_output(line))
     };
     let named = lines().find(|line| {
         let plain = line.to_lowercase();
@@ -153,5 +154,7 @@ mod tests {
             "{lesson}"
         );
         assert_eq!(lesson_of(Action::Create, "src/lib.rs", 3, " \n"), None);
+        let compared = "assertion `left == right` failed\n  left: 1\n right: 2";
+        assert_eq!(lesson_of(Action::Create, "src/lib.rs", 3, compared), None);
     }
 }
