@@ -224,6 +224,32 @@ mod tests {
     }
 
     #[test]
+    fn the_opening_fits_the_kind_of_idea() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let rows = [
+            ("venture", "Who experiences this problem"),
+            ("product", "Who experiences this problem"),
+            ("fix", "What should happen instead?"),
+            ("feature", "What has to stay as it is?"),
+            ("tool", "What has to stay as it is?"),
+            ("", "What has to stay as it is?"),
+        ];
+        for (kind, asked) in rows {
+            let values = [
+                ("kind", kind.to_owned()),
+                ("problem_snippet", "a discount".to_owned()),
+            ];
+            let draft = templates.render(Trigger::ProblemStatementVague, &values.into());
+            let text = draft.unwrap().text;
+            assert_eq!(text.matches("• ").count(), 3, "{text}");
+            assert!(
+                text.contains(asked) && text.contains("a discount"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn every_question_can_be_asked_with_its_values_and_not_without() {
         let templates = QuestionTemplates::shipped().unwrap();
         for trigger in Trigger::ALL {

@@ -294,9 +294,14 @@ impl<'a> Turn<'a> {
         }));
     }
 
-    /// Asks what the problem is, quoting the person; returns whether the session waits for the answer.
+    /// Asks what is wanted, as it fits the kind of idea, quoting the person; returns whether the session waits for the answer.
     async fn ask_for_the_problem(&mut self, words: &str) -> Result<bool, AgentError> {
-        let values = [("problem_snippet", words.to_owned())].into();
+        let kind = json!(self.idea.kind);
+        let values = [
+            ("kind", kind.as_str().unwrap_or_default().to_owned()),
+            ("problem_snippet", words.to_owned()),
+        ]
+        .into();
         let draft = self
             .options
             .templates

@@ -45,6 +45,18 @@ impl MessageContext {
         })
     }
 
+    /// Says whether a question and what was answered to it stand among the last messages, so that neither is told again.
+    pub(super) fn is_in_conversation(&self, question: &str, answer: &str) -> bool {
+        let said = |author, text: &str| {
+            let mut messages = self
+                .recent
+                .iter()
+                .filter(|message| message.author == author);
+            messages.any(|message| message.text.contains(text.trim()))
+        };
+        said(Author::Agent, question) && said(Author::Person, answer)
+    }
+
     /// Returns the questions that are still open.
     pub(super) fn open_questions(&self) -> impl Iterator<Item = &Versioned<Question>> {
         self.questions

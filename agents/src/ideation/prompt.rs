@@ -178,6 +178,7 @@ pub(super) fn standing(
     });
     let answers: Vec<Value> = heard
         .answers()
+        .filter(|(question, answer)| !heard.is_in_conversation(question, answer))
         .map(|(question, answer)| json!({ "question": question, "answer": answer }))
         .collect();
     let unanswered: Vec<&str> = heard

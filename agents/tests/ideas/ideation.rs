@@ -6,7 +6,7 @@ use ropewalk_agents::idea_folder::{BRIEF, README};
 use ropewalk_desk::ideas::{self, ChatError, Opening};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
-use ropewalk_schemas::idea::{IdeaState, Phase};
+use ropewalk_schemas::idea::{IdeaState, Message, Phase};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
 use ropewalk_store::{EventFilter, Query};
@@ -221,7 +221,7 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
 async fn a_vague_idea_asks_and_the_next_message_answers() {
     let placeholders = r#"{"text": "x", "artifacts": [{"kind": "target-user", "summary": "User type 1", "content": "- User type 1\n- User type 2", "confidence": 0.9}, {"kind": "problem", "summary": "TBD", "content": "TBD", "confidence": 0.9}]}"#;
     let script = format!(
-        "- {{agent: ideation, idea: sun, task: message-2, contains: ['The person answered: Their phones die'], reply: {{tools: [{{name: reply, input: {placeholders}}}]}}}}\n{}",
+        "- {{agent: ideation, idea: sun, task: message-2, contains: ['Their phones die'], reply: {{tools: [{{name: reply, input: {placeholders}}}]}}}}\n{}",
         script("habits", &[r#"{"text": "Served meanwhile."}"#])
     );
     let house = House::new(&script).await;
@@ -278,6 +278,15 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
         session.signals.artifacts.is_empty(),
         "placeholders are no artifacts"
     );
+    let messages = house.store().list::<Message>(Query::new()).await.unwrap();
+    let told: Vec<&str> = messages
+        .iter()
+        .filter(|message| message.session == session.id)
+        .filter_map(|message| message.told.as_deref())
+        .collect();
+    assert!(!told.is_empty(), "{messages:?}");
+    let twice = told.iter().any(|told| told.contains("Their phones die"));
+    assert!(!twice, "both stand in the conversation: {told:?}");
 }
 
 #[tokio::test]

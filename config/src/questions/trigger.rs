@@ -53,7 +53,7 @@ triggers! {
     /// An idea was begun.
     IdeaCreated = "idea_created" (),
     /// The problem is described in few words.
-    ProblemStatementVague = "problem_statement_vague" ("problem_snippet") ["problem_description.length"],
+    ProblemStatementVague = "problem_statement_vague" ("kind", "problem_snippet") ["problem_description.length"],
     /// A phase of the ideation is complete.
     PhaseComplete = "phase_complete" (),
     /// The idea has many parts.
