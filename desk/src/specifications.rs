@@ -208,6 +208,7 @@ pub async fn add_request(
         approval: None,
         price: None,
         feedback: Vec::new(),
+        fulfilled: 0,
         reason: None,
         requested_by: by.clone(),
         correlation_id: found.correlation_id,
@@ -333,7 +334,7 @@ pub async fn reject_shown(
     loop {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
-        let rejected = found.once_rejected();
+        let rejected = found.once_rejected().with_all_fulfilled();
         let state = found
             .state
             .to(rejected.state)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::specification::{Document, Requirement};
 use crate::task::{Task, TaskBlock, TaskState};
-use crate::{BuildId, RepoPath, RequirementId};
+use crate::{BuildId, RepoPath, RequirementId, TaskId};
 
 /// Lists the requirements that two documents do not both hold in the same words.
 pub fn touched(before: &Document, after: &Document) -> BTreeSet<RequirementId> {
@@ -77,6 +77,29 @@ pub fn begun<'a>(block: &TaskBlock, before: &'a [Task]) -> Option<&'a Task> {
     })
 }
 
+/// How begins what the program itself tells a task that goes on from work of an earlier revision.
+const OF_THE_PROGRAM: &str = "The specification was amended. ";
+
+/// Says whether words to a task are those of people.
+pub fn is_of_people(words: &str) -> bool {
+    !words.starts_with(OF_THE_PROGRAM)
+}
+
+/// Returns what people said to `tasks`, each once with the tasks that were told it.
+pub fn told_by_people(tasks: &[Task]) -> Vec<(Vec<&TaskId>, &str)> {
+    let mut all: Vec<(Vec<&TaskId>, &str)> = Vec::new();
+    for task in tasks {
+        for words in task.guidance.iter().filter(|words| is_of_people(words)) {
+            match all.iter_mut().find(|(_, known)| known == words) {
+                Some((told, _)) if !told.contains(&&task.id) => told.push(&task.id),
+                Some(_) => {}
+                None => all.push((vec![&task.id], words)),
+            }
+        }
+    }
+    all
+}
+
 /// Returns the notes without what the plan remarks about owners: a file that was built has one, and nothing else changed.
 fn asked_notes(block: &TaskBlock) -> Vec<String> {
     without_owners(block.notes.as_deref().unwrap_or_default())
@@ -119,7 +142,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::TaskId;
     use crate::task::{Action, RequirementLine, Validation};
 
     fn block(name: &str, needs: &[&str]) -> TaskBlock {
@@ -163,6 +185,35 @@ mod tests {
                 .collect(),
             ..Document::default()
         }
+    }
+
+    #[test]
+    fn what_people_said_is_told_once_with_the_tasks_that_heard_it() {
+        let told = |name: &str, words: &[&str]| Task {
+            guidance: words.iter().map(|&words| words.to_owned()).collect(),
+            ..task(name, TaskState::Ready, &[])
+        };
+        let tasks = [
+            told("T-1", &["Bark in C."]),
+            told(
+                "T-2",
+                &[
+                    "The specification was amended. Keep what serves.",
+                    "Bark in C.",
+                ],
+            ),
+            told("T-3", &["No."]),
+        ];
+        let said = told_by_people(&tasks).into_iter();
+        let said = said.map(|(tasks, words)| {
+            let tasks: Vec<&str> = tasks.iter().map(|task| task.as_str()).collect();
+            (tasks.join(" "), words)
+        });
+        let expected = [
+            ("T-1 T-2".to_owned(), "Bark in C."),
+            ("T-3".to_owned(), "No."),
+        ];
+        assert_eq!(said.collect::<Vec<_>>(), expected);
     }
 
     #[test]

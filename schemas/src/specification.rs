@@ -70,6 +70,9 @@ pub struct Specification {
     /// What was asked to be changed, newest last.
     #[serde(default)]
     pub feedback: Vec<String>,
+    /// How many of those, the oldest, a revision was made for, or people put away.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub fulfilled: u32,
     /// Why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,7 +86,30 @@ pub struct Specification {
     pub updated_at: DateTime<Utc>,
 }
 
+/// Says whether there are none.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 impl Specification {
+    /// Lists what was asked to be changed since the newest revision was made.
+    pub fn requests(&self) -> &[String] {
+        let fulfilled = usize::try_from(self.fulfilled).unwrap_or(usize::MAX);
+        self.feedback.get(fulfilled..).unwrap_or_default()
+    }
+
+    /// Returns it as one of which nothing is asked any more.
+    pub fn with_all_fulfilled(self) -> Self {
+        Self {
+            fulfilled: u32::try_from(self.feedback.len()).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
     /// Returns the approval of the newest revision, once given.
     pub fn approval_of_newest(&self) -> Option<&Approval> {
         let approval = self.approval.as_ref();

@@ -1,9 +1,8 @@
 //! Tells of the other ideas about a repository: what landed, and what is on its way.
 
-use ropewalk_desk::ideas::standing;
+use ropewalk_desk::views::idea::{self, Whereabouts};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::Slug;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_store::{Query, Store};
 use serde::Serialize;
@@ -22,8 +21,8 @@ const BRIEF_CHARACTERS: usize = 200;
 pub(crate) struct OtherIdea {
     slug: String,
     title: String,
-    /// As its row and its builds say it.
-    state: ropewalk_schemas::idea::IdeaState,
+    /// As every surface shows it.
+    state: Whereabouts,
     brief: Option<String>,
 }
 
@@ -35,15 +34,12 @@ pub(crate) async fn others(
 ) -> Result<Vec<OtherIdea>, AgentError> {
     let newest = Query::new().order_by("created_at").descending().limit(MOST);
     let found = store.list::<Idea>(newest).await?;
-    let names = found.iter().map(|other| other.slug.as_str());
-    let builds = Query::new().one_of("idea", names);
-    let builds = store.list::<Build>(builds).await?;
+    let others: Vec<Idea> = found.iter().map(|other| other.record.clone()).collect();
+    let states = idea::whereabouts(store, &others).await?;
     found
         .iter()
         .filter(|other| other.slug != *idea)
         .map(|other| {
-            let builds = builds.iter().filter(|build| build.idea == other.slug);
-            let built: Vec<Build> = builds.map(|build| build.record.clone()).collect();
             let folder = IdeaFolder::new(places.idea_folder(&other.user, &other.slug));
             let brief = folder
                 .read(BRIEF)
@@ -51,7 +47,10 @@ pub(crate) async fn others(
             Ok(OtherIdea {
                 slug: other.slug.to_string(),
                 title: other.title.clone(),
-                state: standing(other.record.clone(), &built).state,
+                state: states
+                    .get(&other.slug)
+                    .copied()
+                    .unwrap_or(Whereabouts::Discussed(other.state)),
                 brief: brief.as_deref().and_then(first_words),
             })
         })

@@ -10,7 +10,7 @@ use ropewalk_gate::shell::Shell;
 use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::idea::{Idea, IdeaKind};
+use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -159,7 +159,7 @@ pub(super) async fn load(
         history: history(store).await?,
         answers: questions.iter().filter_map(|row| answered(row)).collect(),
         answered: ids_of_answered(&questions),
-        missing_inputs: missed(missing, idea.kind),
+        missing_inputs: missed(store, missing, &idea).await?,
         idea: idea.record,
         spec,
         folder,
@@ -175,10 +175,18 @@ pub(super) async fn load(
     })))
 }
 
-fn missed(absent: Vec<&'static str>, kind: Option<IdeaKind>) -> Vec<String> {
-    let missed = absent.into_iter();
-    let missed = missed.filter(|_| sources::is_missed(kind));
-    missed.map(str::to_owned).collect()
+/// Names the documents that an idea of its kind and way should have, and has not.
+async fn missed(
+    store: &Store,
+    absent: Vec<&'static str>,
+    idea: &Idea,
+) -> Result<Vec<String>, AgentError> {
+    let session = store.get::<Session>(&idea.session.to_string()).await?;
+    let at_once = session.is_some_and(|session| sources::is_told_at_once(&session));
+    if at_once || !sources::is_missed(idea.kind) {
+        return Ok(Vec::new());
+    }
+    Ok(absent.into_iter().map(str::to_owned).collect())
 }
 
 /// Looks at what the next revision goes on from.

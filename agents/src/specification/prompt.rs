@@ -186,7 +186,7 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
         "missing_inputs": material.missing_inputs,
         "gotchas": lessons(GOTCHAS, &material.gotchas),
         "patterns": lessons(PATTERNS, &material.patterns),
-        "feedback": material.spec.feedback,
+        "feedback": material.spec.requests(),
         "complexity": name_of(material.spec.complexity),
         "most_tasks": validate::most_tasks(material.spec.complexity),
     });

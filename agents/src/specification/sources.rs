@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::idea::IdeaKind;
+use ropewalk_schemas::idea::{IdeaKind, Phase, Session};
 
 /// The documents without which there is no specification.
 pub const REQUIRED: [&str; 2] = [crate::idea_folder::README, crate::idea_folder::BRIEF];
@@ -22,6 +22,12 @@ pub const OPTIONAL: [&str; 8] = [
 /// Says whether a document is missed where an idea of this kind does not have it: the brief of a small one says it all.
 pub fn is_missed(kind: Option<IdeaKind>) -> bool {
     !kind.is_some_and(IdeaKind::is_small)
+}
+
+/// Says whether an idea was told at once: the phases in which the other documents come to be were never entered.
+pub fn is_told_at_once(session: &Session) -> bool {
+    let entered = |phase| session.phases.iter().any(|entry| entry.phase == phase);
+    entered(Phase::Complete) && !entered(Phase::Narrowing)
 }
 
 /// Returns a README without the sections that only lead to a document which is shown too.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::amendment::{carried, touched};
+use ropewalk_schemas::amendment::{carried, told_by_people, touched};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
-use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
 use ropewalk_schemas::{CommitId, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key};
 
@@ -80,28 +80,52 @@ impl BaseBuild {
         } else {
             "Nothing of it has landed yet.".to_owned()
         };
-        if self.build.completed_at.is_none() {
+        let state = if self.build.completed_at.is_some() {
+            format!("The build is {}", self.build.state)
+        } else if self.goes_on() {
             place.push_str(GOES_ON);
-        }
+            format!("The build is {}", self.build.state)
+        } else {
+            "Nothing of the build goes on, since what is left of it failed".to_owned()
+        };
         let line =
             |task: &Task| format!("- `{}` {}: {}", task.id, task.state, task.block.in_words());
         let tasks: Vec<String> = self.tasks.iter().map(line).collect();
         format!(
-            "## What Was Built of Revision {revision}\n\n{place} The build is {}:\n\n{}\n\n\
+            "## What Was Built of Revision {revision}\n\n{place} {state}:\n\n{}\n\n\
              A complete task that you hand in word for word, with its requirements unchanged, is kept as it landed. One that you \
              change, or whose requirement you change, is done again on top of what stands, and its check has to fail there before. \
              For a change to what is finished, rather add a task that depends on it, with a requirement of its own.{}",
-            self.build.state,
             tasks.join("\n"),
             self.said()
         )
     }
 
+    /// Says whether more of it may land without a word of a person about what failed.
+    fn goes_on(&self) -> bool {
+        let ended = |task: &Task| match task.state {
+            TaskState::Complete | TaskState::Failed | TaskState::Skipped | TaskState::Blocked => {
+                true
+            }
+            TaskState::Pending
+            | TaskState::Ready
+            | TaskState::Claimed
+            | TaskState::Working
+            | TaskState::Validating
+            | TaskState::Landing
+            | TaskState::Waiting => false,
+        };
+        let mut failed = self.tasks.iter().map(|task| task.state);
+        !self.tasks.iter().all(ended) || !failed.any(|state| state == TaskState::Failed)
+    }
+
     /// Says in words for a model what people said to its tasks.
     fn said(&self) -> String {
-        let advice = self.tasks.iter().flat_map(|task| {
-            let told = task.guidance.iter();
-            told.map(|advice| format!("- `{}` was told: {advice}", task.id))
+        let advice = told_by_people(&self.tasks).into_iter();
+        let advice = advice.map(|(tasks, words)| {
+            let were = if tasks.len() == 1 { "was" } else { "were" };
+            let tasks: Vec<String> = tasks.iter().map(|task| format!("`{task}`")).collect();
+            format!("- {} {were} told: {words}", tasks.join(", "))
         });
         let answers = self.answers.iter();
         let answers = answers.map(|(task, question, answer)| {

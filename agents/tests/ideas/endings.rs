@@ -11,6 +11,7 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
 use super::house::{House, user};
+use super::specification::{rule, small_plan};
 
 const OPENING: &str =
     "I want the table to be printed with borders that I can choose, one style for each table.";
@@ -142,7 +143,7 @@ async fn a_brief_that_was_recorded_earlier_alone_is_written_anew() {
 
 #[tokio::test]
 async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
-    let house = House::new("[]").await;
+    let house = House::new(&rule("idea: borders", &small_plan("Borders"))).await;
     let opening = Opening {
         user: user("ann"),
         title: None,
@@ -161,6 +162,10 @@ async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
     assert!(text("planning/brief.md").starts_with("# Borders\n\nTables get borders."));
     assert!(text("README.md").contains("planning/brief.md"));
     assert_eq!(house.open_questions().await, []);
+    // Its planner is told of no document that only a longer conversation writes.
+    let spec = house.specify(&started.idea).await;
+    let document = house.revision(spec, 1).await.document;
+    assert_eq!(document.missing_inputs, [""; 0]);
 }
 
 #[tokio::test]

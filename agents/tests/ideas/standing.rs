@@ -9,7 +9,7 @@ use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, CommitId, CorrelationId, Priority, SpecId};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use super::house::{House, user};
@@ -75,7 +75,7 @@ async fn begin(
             },
             commit: build.head.clone().filter(|_| done),
             guidance: match number {
-                1 => vec!["Bark in C, too.".to_owned()],
+                1 | 3 => vec!["Bark in C, too.".to_owned()],
                 _ => Vec::new(),
             },
             ..Task::planned(id, number, block)
@@ -102,11 +102,15 @@ fn one_more() -> Value {
 /// A house whose first revision was built on a branch; the head of that, and the script of its planner.
 async fn revised(merged: bool) -> (House, SpecId) {
     let look = "- {agent: specification, task: revision-2, turn: 1, contains: ['## What Was Built of Revision 1', '`T-001` complete', \
-        '- `T-001` was told: Bark in C, too.', 'src/ (3 files'], reply: {tools: [{name: read, input: {path: src/a.rs}}]}}\n";
+        '- `T-001`, `T-003` were told: Bark in C, too.', 'src/ (3 files'], reply: {tools: [{name: read, input: {path: src/a.rs}}]}}\n";
     let script = rule("task: revision-1", &small_plan("Pets"))
         + look
         + &rule(
             "task: revision-2, turn: 2, contains: ['made by T-001']",
+            &one_more(),
+        )
+        + &rule(
+            "task: revision-3, contains: [\"## Requested Changes\\n- It should meow.\"]",
             &one_more(),
         );
     let house = House::new(&script).await;
@@ -161,6 +165,72 @@ async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
         let price = record.price.clone().unwrap();
         assert!(price.basis.contains("each of 1 task"), "{}", price.basis);
     }
+}
+
+#[tokio::test]
+async fn a_request_that_a_revision_was_made_for_is_not_made_again() {
+    let (house, spec) = revised(true).await;
+    assert_eq!(house.spec(spec).await.requests(), [""; 0]);
+    specifications::revise(&house.person(), spec, &user("ann"), "It should meow.")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.revision, record.fulfilled), (3, 2), "{record:?}");
+}
+
+#[tokio::test]
+async fn a_build_that_failed_is_not_told_to_go_on_while_its_last_word_is_waited_for() {
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + &rule(
+            "task: revision-2, contains: ['Nothing of the build goes on, since what is left of it failed']",
+            &one_more(),
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let build = begin(&house, spec, 0, |build| Build {
+        state: BuildState::Running,
+        ..build
+    })
+    .await;
+    let tasks = Query::new().equal("build", build.to_string());
+    let tasks = house.store().list::<Task>(tasks).await.unwrap();
+    let mut changes = ChangeSet::new();
+    for (row, state) in
+        tasks
+            .iter()
+            .zip([TaskState::Failed, TaskState::Blocked, TaskState::Blocked])
+    {
+        let after = Task {
+            state,
+            ..row.record.clone()
+        };
+        changes.update(row, &after);
+    }
+    house.store().commit(changes).await.unwrap();
+    specifications::revise(&house.person(), spec, &user("ann"), "It should bark.")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!(record.revision, 2, "{:?}", record.reason);
+}
+
+#[tokio::test]
+async fn an_idea_is_told_to_others_by_the_word_that_lists_show() {
+    let script = rule("idea: pets", &small_plan("Pets"))
+        + &rule(
+            "idea: boats, contains: ['- `pets` (generated)']",
+            &small_plan("Boats"),
+        );
+    let house = House::new(&script).await;
+    let pets = house.idea("pets", &[README, BRIEF]).await;
+    house.specify(&pets).await;
+    let boats = house.idea("boats", &[README, BRIEF]).await;
+    let planned = house.specify(&boats).await;
+    let planned = house.spec(planned).await;
+    assert_eq!(planned.state, SpecState::Generated, "{:?}", planned.reason);
 }
 
 #[tokio::test]

@@ -131,6 +131,22 @@ async fn named(store: &Store, filter: &IdeaFilter) -> Result<Vec<Idea>, ReadErro
     Ok(ideas)
 }
 
+/// Tells where each of `ideas` stands, in the word that lists show.
+pub async fn whereabouts(
+    store: &Store,
+    ideas: &[Idea],
+) -> Result<BTreeMap<Slug, Whereabouts>, ReadError> {
+    let builds = build::of_ideas(store, ideas).await?;
+    let written = newest_written(store, ideas).await?;
+    let tell = |idea: &Idea| {
+        let built = builds.get(&idea.slug).map_or(&[][..], Vec::as_slice);
+        let state = standing(idea.clone(), built).state;
+        let stands = Whereabouts::of(state, built.last(), written.get(&idea.slug));
+        (idea.slug.clone(), stands)
+    };
+    Ok(ideas.iter().map(tell).collect())
+}
+
 /// Adds to each of `ideas` where it and its conversation stand.
 async fn looked_up(store: &Store, ideas: Vec<Idea>) -> Result<Vec<IdeaRow>, ReadError> {
     let builds = build::of_ideas(store, &ideas).await?;

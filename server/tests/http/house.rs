@@ -245,6 +245,7 @@ impl House {
             approval: None,
             price: None,
             feedback: Vec::new(),
+            fulfilled: 0,
             reason: None,
             requested_by: name("ada"),
             correlation_id: ids.next().into(),

@@ -62,7 +62,7 @@ pub(super) async fn generate(
         price: Some(price.clone()),
         reason: None,
         updated_at: now,
-        ..material.spec.record.clone()
+        ..material.spec.record.clone().with_all_fulfilled()
     };
     write_documents(material, &spec, &revision)?;
     let mut changes = lessons.changes;
