@@ -67,7 +67,7 @@ pub struct StackProfile {
     /// Globs of files of which one must lie below; none for no such condition.
     #[serde(default)]
     pub holds: Vec<GlobPattern>,
-    /// Globs of files of which one in the root tells it where nothing else tells any stack; none for no such sign.
+    /// Globs of files of which one tells it where nothing else tells a stack that has tests; none for no such sign.
     #[serde(default)]
     pub bare: Vec<GlobPattern>,
     /// Its programs.

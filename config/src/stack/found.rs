@@ -9,6 +9,8 @@ use super::{StackProfile, StackProfiles};
 
 /// How deep below the root a stack is looked for.
 const DEPTH: usize = 2;
+/// Where the tests lie that are read to know what they are made with: those further down are too many to be read.
+const TESTS: [&str; 3] = ["", "test", "tests"];
 /// The most stacks of one repository.
 const MOST: usize = 8;
 /// Directories that hold what others wrote, or what programs make.
@@ -48,7 +50,11 @@ pub struct StackCheck {
 #[serde(deny_unknown_fields)]
 pub struct ManifestCondition {
     /// The manifests, relative to the directory of the stack.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RepoPath>,
+    /// The tests that count as manifests, relative to that directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<GlobPattern>,
     /// The text that one of them must hold.
     pub text: String,
     /// The text that it must not hold.
@@ -89,7 +95,7 @@ pub struct FoundCheck {
 }
 
 impl StackProfiles {
-    /// Says whether [`Self::find`] has to know what a file holds.
+    /// Says whether [`Self::find`] has to know what a file holds: a manifest, or a test where tests lie beside all else.
     pub fn is_manifest(&self, path: &str) -> bool {
         let is_near = path.matches('/').count() <= DEPTH;
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -97,7 +103,13 @@ impl StackProfiles {
             let says = check.says.iter().flat_map(|says| &says.files);
             says.map(RepoPath::as_str).any(|file| file == name)
         };
-        is_near && self.iter().any(|profile| profile.checks.iter().any(read))
+        let home = path.rsplit_once('/').map_or("", |(home, _)| home);
+        let is_test = |check: &StackCheck| {
+            let mut says = check.says.iter().flat_map(|says| &says.tests);
+            TESTS.contains(&home) && says.any(|glob| glob.matches(path))
+        };
+        let wanted = |check: &StackCheck| (is_near && read(check)) || is_test(check);
+        self.iter().any(|profile| profile.checks.iter().any(wanted))
     }
 
     /// Finds the stacks among `paths`, the root first; `texts` are the manifests by path.
@@ -122,24 +134,27 @@ impl StackProfiles {
                 }
             }
         }
-        if found.is_empty() {
+        // Pages may have programs beside them.
+        if found.iter().all(|found| found.profile.checks.is_empty()) {
             found.extend(self.bare(paths, texts));
         }
         found
     }
 
-    /// Finds a stack that only its sources in the root tell, as of a few scripts beside each other.
-    fn bare(&self, paths: &[&str], texts: &BTreeMap<String, String>) -> Option<FoundStack<'_>> {
-        let in_root = |path: &&&str| !path.contains('/');
-        let root: Vec<&str> = paths.iter().filter(in_root).copied().collect();
-        let profile = self
-            .iter()
-            .find(|profile| holds_one(&profile.bare, &root))?;
-        Some(FoundStack {
+    /// Finds the stacks that only their sources tell, as of a few scripts beside each other, or of a package without a manifest.
+    fn bare(&self, paths: &[&str], texts: &BTreeMap<String, String>) -> Vec<FoundStack<'_>> {
+        let is_own = |path: &&&str| {
+            let home = path.rsplit_once('/').map_or("", |(home, _)| home);
+            is_near_and_own(home)
+        };
+        let own: Vec<&str> = paths.iter().filter(is_own).copied().collect();
+        let told = self.iter().filter(|profile| holds_one(&profile.bare, &own));
+        told.map(|profile| FoundStack {
             profile,
             directory: String::new(),
             check: check(profile, "", paths, texts),
         })
+        .collect()
     }
 }
 
@@ -249,10 +264,15 @@ fn holds_one(globs: &[GlobPattern], paths: &[&str]) -> bool {
 }
 
 fn is_said(says: &ManifestCondition, directory: &str, texts: &BTreeMap<String, String>) -> bool {
-    let mut manifests = says
+    let manifests = says
         .files
         .iter()
         .filter_map(|file| texts.get(&in_directory(directory, file.as_str())));
+    let tests = texts.iter().filter(|(path, _)| {
+        let below = below(directory, &[path.as_str()]);
+        holds_one(&says.tests, &below)
+    });
+    let mut manifests = manifests.chain(tests.map(|(_, text)| text));
     manifests.any(|text| {
         let without = says.without.as_ref();
         text.contains(&says.text) && without.is_none_or(|unwanted| !text.contains(unwanted))

@@ -33,6 +33,56 @@ const LAYOUTS: &[Layout] = &[
         &["python: python3 -m unittest discover"],
     ),
     (
+        "a package without a manifest",
+        &[
+            ("shop/__init__.py", ""),
+            ("tests/test_shop.py", "import unittest"),
+        ],
+        &["python: python3 -m unittest discover -s tests"],
+    ),
+    (
+        "a package whose tests are one",
+        &[
+            ("shop/__init__.py", ""),
+            ("tests/__init__.py", ""),
+            ("tests/test_shop.py", "import unittest"),
+        ],
+        &["python: python3 -m unittest discover"],
+    ),
+    (
+        "a package without a manifest, pytest",
+        &[
+            ("shop/__init__.py", ""),
+            ("tests/test_shop.py", "import pytest\n"),
+        ],
+        &["python: python3 -m pytest -q"],
+    ),
+    (
+        "JavaScript without a manifest",
+        &[
+            ("sum.js", ""),
+            ("sum.test.js", "const test = require('node:test');"),
+        ],
+        &["javascript: node --test"],
+    ),
+    (
+        "a page with a test",
+        &[
+            ("index.html", ""),
+            ("test.js", "import test from 'node:test';"),
+        ],
+        &["static: -", "javascript: node --test"],
+    ),
+    (
+        "what others wrote",
+        &[
+            ("notes.txt", ""),
+            ("vendor/__init__.py", ""),
+            ("node_modules/test.js", "node:test"),
+        ],
+        &[],
+    ),
+    (
         "a script without a test",
         &[("main.py", ""), ("notes/plan.md", "")],
         &["python: -"],
