@@ -258,15 +258,16 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
             Role::Operations,
             (cleared.message.clone(), String::new(), None),
         ),
+        Payload::ReviewCompleted(review) if has_found_nothing(review) => return None,
         Payload::ReviewCompleted(review) => (
             Role::Technical,
             (
                 format!("`{}` was reviewed", review.idea_slug),
                 format!(
-                    "{} patterns and {} gotchas found, {} lessons changed.{}",
-                    review.patterns_found,
-                    review.gotchas_found,
-                    review.improvements_made,
+                    "{} and {} found, {} changed.{}",
+                    counted(review.patterns_found, "pattern"),
+                    counted(review.gotchas_found, "gotcha"),
+                    counted(review.improvements_made, "lesson"),
                     objections(review)
                 ),
                 None,
@@ -275,6 +276,12 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
         _ => return of_task(payload),
     };
     Some(told)
+}
+
+/// Says whether a review came to nothing that anybody has to know.
+const fn has_found_nothing(review: &ReviewCompleted) -> bool {
+    let found = review.patterns_found + review.gotchas_found + review.improvements_made;
+    found + review.requirements_missed + review.deviations == 0
 }
 
 /// Says how much a review holds against its build; nothing where there is nothing.

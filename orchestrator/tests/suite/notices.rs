@@ -528,17 +528,28 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
     begun(&house, build, "walks").await?;
     let ended = completed(&house, build)?;
     tell(&house, Subject::build(build), ended).await?;
-    let reviewed = Payload::ReviewCompleted(ReviewCompleted {
+    // One that found and changed nothing is told to nobody, and takes no place.
+    let nothing = ReviewCompleted {
         review_id: ReviewId(house.services.ids.next()),
         kind: ReviewKind::Build,
         idea_slug: Slug::parse("walks")?,
-        patterns_found: 1,
+        patterns_found: 0,
         gotchas_found: 0,
+        improvements_made: 0,
+        requirements_missed: 0,
+        deviations: 0,
+    };
+    let reviewed = Payload::ReviewCompleted(ReviewCompleted {
+        patterns_found: 1,
         improvements_made: 1,
         requirements_missed: 2,
         deviations: 1,
+        ..nothing.clone()
     });
-    tell(&house, Subject::build(build), reviewed).await?;
+    let nothing = Payload::ReviewCompleted(nothing);
+    for payload in [reviewed, nothing] {
+        tell(&house, Subject::build(build), payload).await?;
+    }
     house.settle().await?;
     house.pass(Duration::from_hours(9)).await;
     let said = paper.said(&house, 1).await?;
