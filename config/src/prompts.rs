@@ -95,7 +95,8 @@ pub enum Prompt {
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
     /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
-    /// `failures`, `advice`), `diff` with `left_out` (how many of its files are named alone), `since`, `looks`, `known` (`kind`, `text`).
+    /// `failures`), `diff` with `left_out` (how many of its files are named alone), `since`, `looks`, `known` (`kind`, `text`),
+    /// `told` (`tasks`, `words`), `next` (`build`, `revision`, `tasks`), `former` (`class`, `place`, `planned`, `actual`).
     ImprovementBuild,
     /// The system prompt of the model that sums up a conversation; takes no values.
     Compaction,
@@ -296,9 +297,11 @@ mod tests {
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true, "left_out": 1, "looks": true,
                 "tasks": [{
-                    "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
+                    "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures,
                 }],
-                "known": [{"kind": "gotcha", "text": "mind the gap"}],
+                "known": [{"kind": "gotcha", "text": "mind the gap"}], "told": [{"tasks": ["T-1"], "words": "use tabs"}],
+                "next": {"build": "b", "revision": 2, "tasks": ["T-1"]},
+                "former": [{"class": "deviation", "place": "T-1", "planned": "a loop", "actual": "a table"}],
             }),
             Prompt::CompactionTurn | Prompt::CompactionMemory => compaction(prompt),
             Prompt::Compaction | Prompt::Questioning => json!({}),

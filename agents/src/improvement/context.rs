@@ -1,6 +1,8 @@
 //! Loads what a review is made of.
 
-use std::collections::BTreeMap;
+mod succession;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_gate::protected;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
@@ -19,6 +21,8 @@ use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
 use super::decide::{IDEAS, PlannedTask, TaskFacts};
 use super::prompt::change::left_out;
+
+pub(super) use succession::Successor;
 
 /// So many files are named to git at a time.
 const NAMED: usize = 500;
@@ -55,6 +59,10 @@ pub(super) struct ReviewedBuild {
     pub(super) earlier: Vec<Review>,
     /// The reviews of earlier ends to which it came.
     pub(super) before: Vec<Review>,
+    /// The newest of those, else the newest review of the build that it goes on from.
+    pub(super) former: Option<Review>,
+    /// The build that a later revision goes on with, where that ended this one.
+    pub(super) successor: Option<Successor>,
     /// The head of the build that it goes on from, where that was reviewed.
     pub(super) seen: Option<CommitId>,
 }
@@ -129,7 +137,10 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         .into_iter()
         .filter(|row| row.is_usable() && is_of(row, &id.to_string(), &evidences))
         .collect();
+    let before = reviews_of(store, id).await?;
     Ok(Some(ReviewedBuild {
+        former: succession::former(store, &build, &before).await?,
+        successor: Successor::load(store, &build).await?,
         learned_of: learned_of(store, &carried).await?,
         tasks,
         attempts,
@@ -141,7 +152,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         carried,
         known,
         earlier: earlier(store, &build).await?,
-        before: reviews_of(store, id).await?,
+        before,
         seen: seen(store, &build).await?,
         build,
     }))
@@ -203,7 +214,9 @@ async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError>
         .descending()
         .limit(EARLIER);
     let mut reviews = records(store.list::<Review>(query).await?);
-    reviews.retain(|review| review.build != Some(build.id));
+    // The newest of each build: one that went on has several.
+    let mut seen = BTreeSet::new();
+    reviews.retain(|review| review.build != Some(build.id) && seen.insert(review.build));
     Ok(reviews)
 }
 
@@ -350,11 +363,16 @@ impl ReviewedBuild {
             text: lines.join("; "),
             state: task.state,
             reason: task.reason.clone().unwrap_or_default(),
-            kept: self.is_kept(task),
+            elsewhere: self.is_kept(task) || self.is_passed_on(task),
             granted: attempts
                 .flat_map(|attempt| attempt.granted.iter().map(ToString::to_string))
                 .collect(),
         }
+    }
+
+    /// Returns whether a later revision ended the build before the task was done: it goes on with it, or asks for it no more.
+    fn is_passed_on(&self, task: &Task) -> bool {
+        self.successor.is_some() && task.state != TaskState::Complete
     }
 
     /// Returns whether a task came with the build before as it had landed there: nobody tried it in this one.

@@ -9,11 +9,13 @@ use ropewalk_config::Prompt;
 use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_schemas::amendment::told_by_people;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{RepoPath, RequirementId};
+use ropewalk_schemas::{RepoPath, RequirementId, TaskId};
 use serde_json::{Value, json};
 
 use super::context::{BuildChanges, ReviewedBuild};
@@ -60,6 +62,9 @@ pub(super) fn job(
         "looks": tools.is_some(),
         "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),
+        "told": told_by_people(&reviewed.tasks).into_iter().map(heard).collect::<Vec<_>>(),
+        "next": next(reviewed),
+        "former": reviewed.former.as_ref().map(found),
     });
     let told = prompts
         .render(Prompt::ImprovementBuild, &values)
@@ -186,8 +191,31 @@ fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
         "asked": asked(reviewed, task),
         "summary": summary(reviewed, task),
         "failures": failures,
-        "advice": task.guidance,
     })
+}
+
+/// Tells what people said to tasks.
+fn heard((tasks, words): (Vec<&TaskId>, &str)) -> Value {
+    json!({ "tasks": tasks, "words": words })
+}
+
+/// Tells of the build for which this one was ended early.
+fn next(reviewed: &ReviewedBuild) -> Option<Value> {
+    let next = reviewed.successor.as_ref()?;
+    let tasks = reviewed.tasks.iter();
+    let tasks = tasks.filter(|task| next.goes_on_with(task));
+    let tasks: Vec<&TaskId> = tasks.map(|task| &task.id).collect();
+    Some(json!({ "build": next.build, "revision": next.revision, "tasks": tasks }))
+}
+
+/// Tells what the review before held against what it saw.
+fn found(former: &Review) -> Vec<Value> {
+    let objections = former.objections();
+    let told = objections.map(|one| {
+        let (planned, actual) = (&one.planned, &one.actual);
+        json!({ "class": one.class, "place": one.place(), "planned": planned, "actual": actual })
+    });
+    told.collect()
 }
 
 /// What the agent said whose work landed.

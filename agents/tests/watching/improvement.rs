@@ -389,7 +389,9 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
         input:
           divergences:
             - { class: missed-requirement, requirement: FR-1, planned: "habits", actual: "none" }
+          patterns: [{ content: "One migration for each table keeps them apart and small." }]
 - agent: improvement
+  contains: "- missed-requirement, FR-1: planned habits; done none"
   reply: { tools: [{ name: review, input: { notes: ["All of it is there."] } }] }
 "#;
     let failed = attempt_at(&migration(), 1, "loop-1");
@@ -437,6 +439,8 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
             .iter()
             .any(|note| note == "All of it is there.")
     );
+    assert_eq!(reviews[1].patterns, reviews[0].patterns);
+    assert_eq!(reviews[1].patterns.len(), 1);
     assert!(near(workshop.item(gotcha).await.confidence, weighed));
     assert_eq!(workshop.review().await, [], "each end once");
 }

@@ -16,4 +16,6 @@ mod reading;
 #[cfg(test)]
 mod rejection;
 #[cfg(test)]
+mod succession;
+#[cfg(test)]
 mod workshop;

@@ -60,6 +60,7 @@ pub(super) async fn build(
         at: context.now(),
     };
     learn(&mut ledger, &mut review, &reviewed, findings, context).await?;
+    keep_former(&mut review, &reviewed);
     compare(&mut review, &reviewed);
     let improvements = ledger.close(&mut changes, context);
     completed(
@@ -168,8 +169,23 @@ fn divergences(
         // Nothing is known of the files, so only what became of the tasks is told.
         plan.retain(|task| task.state != ropewalk_schemas::task::TaskState::Complete);
     }
-    let seen = findings.divergences.iter().map(divergence).collect();
+    let mut seen: Vec<Divergence> = findings.divergences.iter().map(divergence).collect();
+    if let Some(next) = &reviewed.successor {
+        seen.retain(|one| !next.excuses(one, &reviewed.tasks));
+    }
     decide::interpreted(decide::divergences(&plan, files), seen)
+}
+
+/// Keeps what the review of an earlier end found; what it held against the build is told to the model, which says what still holds.
+fn keep_former(review: &mut Review, reviewed: &ReviewedBuild) {
+    for before in &reviewed.before {
+        for id in &before.patterns {
+            add(&mut review.patterns, Some(*id));
+        }
+        for id in &before.gotchas {
+            add(&mut review.gotchas, Some(*id));
+        }
+    }
 }
 
 fn divergence(seen: &Difference) -> Divergence {
@@ -291,8 +307,9 @@ fn compare(review: &mut Review, reviewed: &ReviewedBuild) {
     };
     if let (1.., Some(now)) = (count, review.metrics.get(SHARE)) {
         let average = before.iter().sum::<f64>() / f64::from(count);
+        let builds = counted(count, "build");
         review.notes.push(format!(
-            "first-pass success {now:.2}, against {average:.2} on average in the {count} builds before"
+            "first-pass success {now:.2}, against {average:.2} on average in the {builds} before"
         ));
     }
 }

@@ -32,8 +32,8 @@ pub struct PlannedTask {
     pub state: TaskState,
     /// Why it ended so.
     pub reason: String,
-    /// Whether it landed in a build before, which this one goes on from: what it did was compared there.
-    pub kept: bool,
+    /// Whether another build answers for it: the one before, in which it landed, or one after, which ended this one early.
+    pub elsewhere: bool,
     /// Files that it was given on request.
     pub granted: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct PlannedTask {
 pub fn divergences(plan: &[PlannedTask], actual: &[ChangedFile]) -> Vec<Divergence> {
     let mut found: Vec<Divergence> = plan
         .iter()
-        .filter(|task| !task.kept)
+        .filter(|task| !task.elsewhere)
         .flat_map(|task| match task.state {
             TaskState::Complete => changed_otherwise(task, actual),
             _ => vec![left_out(task)],

@@ -8,7 +8,7 @@ fn planned(action: Action, files: &[&str], state: TaskState) -> PlannedTask {
         text: "a table of habits".to_owned(),
         state,
         reason: "told so".to_owned(),
-        kept: false,
+        elsewhere: false,
         granted: vec!["src/granted.rs".to_owned()],
     }
 }
@@ -89,7 +89,7 @@ fn a_task_that_did_not_land_is_an_omission() {
 #[test]
 fn what_landed_in_a_build_before_is_not_compared_with_what_came_since() {
     let kept = PlannedTask {
-        kept: true,
+        elsewhere: true,
         ..planned(Action::Update, &["a.rs", "b.rs"], TaskState::Complete)
     };
     // What the new task did to a file of one before is no addition either.
