@@ -268,11 +268,11 @@ fn is_said(says: &ManifestCondition, directory: &str, texts: &BTreeMap<String, S
         .files
         .iter()
         .filter_map(|file| texts.get(&in_directory(directory, file.as_str())));
-    let tests = texts.iter().filter(|(path, _)| {
+    let speaking = texts.iter().filter(|(path, _)| {
         let below = below(directory, &[path.as_str()]);
         holds_one(&says.tests, &below)
     });
-    let mut manifests = manifests.chain(tests.map(|(_, text)| text));
+    let mut manifests = manifests.chain(speaking.map(|(_, text)| text));
     manifests.any(|text| {
         let without = says.without.as_ref();
         text.contains(&says.text) && without.is_none_or(|unwanted| !text.contains(unwanted))
