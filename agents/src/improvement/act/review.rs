@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use super::ledger::Ledger;
 use super::{completed, lessons};
 use crate::failure;
-use crate::improvement::context::{self, BuildChanges, ReviewedBuild};
+use crate::improvement::context::{self, BuildChanges, ReviewedBuild, Successor};
 use crate::improvement::decide::{self, TaskFacts};
 use crate::improvement::findings::{self, Difference, Findings, Lesson};
 use crate::improvement::{ImprovementOptions, prompt};
@@ -170,8 +170,8 @@ fn divergences(
         plan.retain(|task| task.state != ropewalk_schemas::task::TaskState::Complete);
     }
     let mut seen: Vec<Divergence> = findings.divergences.iter().map(divergence).collect();
-    if let Some(next) = &reviewed.successor {
-        seen.retain(|one| !next.excuses(one, &reviewed.tasks));
+    if reviewed.successor.is_some() {
+        seen.retain(|one| !Successor::excuses(one, &reviewed.tasks));
     }
     decide::interpreted(decide::divergences(&plan, files), seen)
 }

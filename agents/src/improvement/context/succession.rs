@@ -51,8 +51,8 @@ impl Successor {
         task.state != TaskState::Complete && self.tasks.contains(&task.id)
     }
 
-    /// Says whether a difference is about what the build before was not given the time to do.
-    pub(in crate::improvement) fn excuses(&self, found: &Divergence, tasks: &[Task]) -> bool {
+    /// Says whether a difference is about what a build that was ended early had no time to do.
+    pub(in crate::improvement) fn excuses(found: &Divergence, tasks: &[Task]) -> bool {
         let mut unfinished = tasks
             .iter()
             .filter(|task| task.state != TaskState::Complete);
