@@ -101,11 +101,7 @@ async fn manifests(
     commit: &CommitId,
     paths: &[&str],
 ) -> Result<BTreeMap<String, String>, GitError> {
-    let wanted: Vec<&str> = paths
-        .iter()
-        .copied()
-        .filter(|path| stacks.is_manifest(path))
-        .collect();
+    let wanted = stacks.to_read(paths);
     let contents = clone.read_files(commit, &wanted).await?;
     let read = wanted.iter().zip(contents).filter_map(|(path, bytes)| {
         Some((

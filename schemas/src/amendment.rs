@@ -77,7 +77,7 @@ pub fn begun<'a>(block: &TaskBlock, before: &'a [Task]) -> Option<&'a Task> {
     })
 }
 
-/// How begins what the program itself tells a task that goes on from work of an earlier revision.
+/// How began what the program itself told a task that goes on from work of an earlier revision: rows of before hold it.
 const OF_THE_PROGRAM: &str = "The specification was amended. ";
 
 /// Says whether words to a task are those of people.

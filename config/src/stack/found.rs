@@ -11,6 +11,8 @@ use super::{StackProfile, StackProfiles};
 const DEPTH: usize = 2;
 /// Where the tests lie that are read to know what they are made with: those further down are too many to be read.
 const TESTS: [&str; 3] = ["", "test", "tests"];
+/// So many of them are read.
+const TESTS_READ: usize = 32;
 /// The most stacks of one repository.
 const MOST: usize = 8;
 /// Directories that hold what others wrote, or what programs make.
@@ -95,21 +97,30 @@ pub struct FoundCheck {
 }
 
 impl StackProfiles {
-    /// Says whether [`Self::find`] has to know what a file holds: a manifest, or a test where tests lie beside all else.
-    pub fn is_manifest(&self, path: &str) -> bool {
+    /// Lists the files of which [`Self::find`] has to know what they hold: the manifests, and some of the tests.
+    pub fn to_read<'a>(&self, paths: &[&'a str]) -> Vec<&'a str> {
+        let manifests = paths.iter().filter(|path| self.is_manifest(path));
+        let tests = paths.iter().filter(|path| self.is_read_test(path));
+        manifests.chain(tests.take(TESTS_READ)).copied().collect()
+    }
+
+    fn is_manifest(&self, path: &str) -> bool {
         let is_near = path.matches('/').count() <= DEPTH;
         let name = path.rsplit('/').next().unwrap_or(path);
         let read = |check: &StackCheck| {
             let says = check.says.iter().flat_map(|says| &says.files);
             says.map(RepoPath::as_str).any(|file| file == name)
         };
+        is_near && self.iter().any(|profile| profile.checks.iter().any(read))
+    }
+
+    fn is_read_test(&self, path: &str) -> bool {
         let home = path.rsplit_once('/').map_or("", |(home, _)| home);
-        let is_test = |check: &StackCheck| {
+        let read = |check: &StackCheck| {
             let mut says = check.says.iter().flat_map(|says| &says.tests);
-            TESTS.contains(&home) && says.any(|glob| glob.matches(path))
+            says.any(|glob| glob.matches(path))
         };
-        let wanted = |check: &StackCheck| (is_near && read(check)) || is_test(check);
-        self.iter().any(|profile| profile.checks.iter().any(wanted))
+        TESTS.contains(&home) && self.iter().any(|profile| profile.checks.iter().any(read))
     }
 
     /// Finds the stacks among `paths`, the root first; `texts` are the manifests by path.

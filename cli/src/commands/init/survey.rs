@@ -47,11 +47,7 @@ pub(super) async fn look(app: &App, clone: &LocalClone, untried: bool) -> Result
     let head = clone.default_branch_head().await?.commit;
     let blobs = clone.list_blobs(&head).await?;
     let paths: Vec<&str> = blobs.iter().map(|blob| blob.path.as_str()).collect();
-    let manifests: Vec<&str> = paths
-        .iter()
-        .copied()
-        .filter(|path| profiles.is_manifest(path))
-        .collect();
+    let manifests = profiles.to_read(&paths);
     let contents = clone.read_files(&head, &manifests).await?;
     let texts: BTreeMap<String, String> = manifests
         .iter()

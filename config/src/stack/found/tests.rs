@@ -192,9 +192,10 @@ const LAYOUTS: &[Layout] = &[
 fn told(files: &[(&str, &str)]) -> Vec<String> {
     let profiles = StackProfiles::shipped().unwrap();
     let paths: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
+    let read = profiles.to_read(&paths);
     let texts = files
         .iter()
-        .filter(|(path, _)| profiles.is_manifest(path))
+        .filter(|(path, _)| read.contains(path))
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
         .collect();
     profiles
