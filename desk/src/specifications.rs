@@ -1,6 +1,7 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
 mod approval;
+mod outline;
 
 use std::fmt::Write as _;
 
@@ -21,6 +22,7 @@ use crate::ideas::is_abandoned;
 use crate::people::{PermissionError, Person};
 
 pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approved_by};
+pub use outline::{changes_told, outline_told};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;

@@ -13,6 +13,7 @@ pub(crate) enum Command {
     New,
     Idea,
     Done,
+    Execute,
     Spec,
     Agents,
     Pause,
@@ -27,7 +28,7 @@ pub(crate) enum Command {
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 21] = [
+const COMMANDS: [(&str, &str, Command); 22] = [
     ("help", "what can be said here", Command::Help),
     (
         "settings",
@@ -69,6 +70,11 @@ const COMMANDS: [(&str, &str, Command); 21] = [
     (
         "execute",
         "asks for the specification of an idea; once it is there, shows its build and begins it: /execute its idea",
+        Command::Execute,
+    ),
+    (
+        "spec",
+        "shows what the specification of an idea asks for: /spec its idea",
         Command::Spec,
     ),
     ("agents", "what every part does", Command::Agents),

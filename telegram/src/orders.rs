@@ -34,6 +34,7 @@ pub(crate) async fn carry_out(
     let store = &surface.services.store;
     let told = match command {
         Command::Land => return builds::land(surface, whom, rest).await,
+        Command::Execute => return execute(surface, whom, rest).await,
         Command::Spec => return specification(surface, whom, rest).await,
         Command::Help => Ok(help()),
         Command::Settings => {
@@ -223,8 +224,23 @@ async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Surf
     }
 }
 
-/// Shows the build of an idea where its specification is there, else asks for that.
+/// Shows what the specification of an idea asks for, with buttons where it waits for an approval.
 async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, SurfaceError> {
+    let idea = match meant(surface, whom, rest).await? {
+        Ok(idea) => idea,
+        Err(told) => return Ok(told.into()),
+    };
+    if let Some(shown) = starting::offer(surface, whom, &idea).await? {
+        return Ok(shown);
+    }
+    let shown = starting::newest(surface, &idea).await?;
+    Ok(shown.unwrap_or_else(|| {
+        format!("`{idea}` has no specification yet; /execute {idea} asks for one.").into()
+    }))
+}
+
+/// Shows the build of an idea where its specification is there, else asks for that.
+async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, SurfaceError> {
     let idea = match meant(surface, whom, rest).await? {
         Ok(idea) => idea,
         Err(told) => return Ok(told.into()),

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use ropewalk_desk::phones;
 use ropewalk_desk::specifications;
-use ropewalk_desk::views::specification;
+use ropewalk_desk::views::specification::{self, CompareError};
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
@@ -26,9 +26,7 @@ pub(crate) async fn offer(
     whom: &Whom,
     idea: &Slug,
 ) -> Result<Option<Answer>, SurfaceError> {
-    let store = &surface.services.store;
-    let rows = specification::list(store, Some(idea)).await?;
-    let newest = rows.into_iter().next_back().map(|row| row.specification);
+    let newest = newest_of(surface, idea).await?;
     let Some(spec) = newest.filter(|spec| spec.state == SpecState::Generated) else {
         return Ok(None);
     };
@@ -37,7 +35,9 @@ pub(crate) async fn offer(
     };
     if let Err(forbidden) = whom.person.demand(Right::Approve) {
         let refusal = Words::of(&forbidden);
-        let text = format!("The specification of `{idea}` waits for an approval. {refusal}");
+        let asked = outline(surface, &spec).await?;
+        let text =
+            format!("The specification of `{idea}` waits for an approval. {refusal}\n\n{asked}");
         return Ok(Some(text.into()));
     }
     let text = told(surface, &spec).await?;
@@ -59,6 +59,42 @@ pub(crate) async fn offer(
     }))
 }
 
+/// Shows what the newest specification of an idea asks for; nothing where none was written yet.
+pub(crate) async fn newest(surface: &Surface, idea: &Slug) -> Result<Option<Answer>, SurfaceError> {
+    let Some(spec) = newest_of(surface, idea).await? else {
+        return Ok(None);
+    };
+    let (revision, state) = (spec.revision, spec.state);
+    let asked = outline(surface, &spec).await?;
+    Ok(Some(
+        format!("**Specification of `{idea}`**\nRevision {revision}, {state}.\n\n{asked}").into(),
+    ))
+}
+
+async fn newest_of(surface: &Surface, idea: &Slug) -> Result<Option<Specification>, SurfaceError> {
+    let rows = specification::list(&surface.services.store, Some(idea)).await?;
+    Ok(rows.into_iter().next_back().map(|row| row.specification))
+}
+
+/// Says what a specification asks for, what changed since the revision before, and what a yes lets run.
+async fn outline(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
+    let store = &surface.services.store;
+    let shown = specification::show(store, spec.clone()).await?;
+    let Some(content) = shown.content else {
+        return Ok("Nothing of it is written yet.".to_owned());
+    };
+    let mut parts = vec![specifications::outline_told(&content)];
+    match specification::compare(store, spec, None, None).await {
+        Ok(changed) => parts.push(specifications::changes_told(&changed)),
+        // There is none before the first.
+        Err(CompareError::Alone(_) | CompareError::Missing { .. }) => {}
+        Err(CompareError::Read(error)) => return Err(error.into()),
+    }
+    parts.push(specifications::approval_told(&content));
+    parts.retain(|part| !part.is_empty());
+    Ok(parts.join("\n\n"))
+}
+
 /// Says what a build would do, and what it is expected to cost.
 async fn told(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
     let shown = specification::show(&surface.services.store, spec.clone()).await?;
@@ -70,15 +106,13 @@ async fn told(surface: &Surface, spec: &Specification) -> Result<String, Surface
         many => format!("{many} tasks, up to {} at once", graph_width(tasks)),
     };
     Ok(format!(
-        "**Build `{}`?**\n\n{work}. Expected price: {}.\n\n\
-         Start holds for revision {} with the hash {} alone.\n\n{}",
+        "**Build `{}`?**\n\n{}\n\n{work}. Expected price: {}.\n\n\
+         Start holds for revision {} with the hash {} alone.",
         spec.idea,
+        outline(surface, spec).await?,
         Price::told(spec.price.as_ref()),
         spec.revision,
         hash.unwrap_or_default(),
-        content
-            .map(specifications::approval_told)
-            .unwrap_or_default(),
     ))
 }
 

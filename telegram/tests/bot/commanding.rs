@@ -6,7 +6,7 @@ use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::question::{Choice, QuestionState};
-use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{ChoiceId, ContentHash, SpecId, UserSlug};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
@@ -211,6 +211,63 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
     assert_eq!(shown.buttons, []);
     let shown = told(&phones, ADA, "/execute walks").await?;
     assert_eq!(shown.buttons.len(), 2, "{}", shown.text);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let hash = ContentHash::of(b"walks");
+    let spec: Specification = serde_json::from_value(json!({
+        "id": ids.next(), "idea": "walks", "user": "ada", "state": "generated", "revision": 2, "hash": hash,
+        "complexity": "simple", "requested_by": "ada", "correlation_id": ids.next(), "created_at": now, "updated_at": now,
+    }))?;
+    let mut changes = ChangeSet::new();
+    for (number, objective) in [(1, "People see their walks."), (2, "People see 🚶 walks.")] {
+        let revision: Revision = serde_json::from_value(json!({
+            "spec": spec.id, "number": number, "hash": hash, "at": now,
+            "document": { "objective": objective, "out_of_scope": ["maps"],
+                "requirements": [{ "id": "FR-1", "text": "counts walks", "acceptance": "three are three" }] },
+            "tasks": [{ "id": "T-001", "title": "Count the walks", "action": "CREATE", "file": "walks.py",
+                "validation": { "command": "python walks.py", "expected": "exit 0" } }],
+            "validation": ["walks.py is owned by build 7"],
+        }))?;
+        changes.insert(&revision);
+    }
+    changes.insert(&spec);
+    house.services.store.commit(changes).await?;
+    for (typed, chat, buttons) in [
+        ("/execute walks", ADA, 2),
+        ("/spec walks", ADA, 2),
+        ("/spec walks", BOB, 0),
+    ] {
+        let shown = told(&phones, chat, typed).await?;
+        let parts = [
+            "People see 🚶 walks.",
+            "FR-1: counts walks",
+            "accepted: three are three",
+            "T-001: Count the walks",
+            "walks.py",
+            "maps",
+            "walks.py is owned by build 7",
+            "Changed since revision 1",
+            "-People see their walks.",
+            "+People see 🚶 walks.",
+        ];
+        for part in parts {
+            assert!(shown.text.contains(part), "{part} in {}", shown.text);
+        }
+        assert_eq!(shown.buttons.len(), buttons, "{}", shown.text);
+    }
+    let none = told(&phones, ADA, "/spec rivers").await?;
+    assert!(
+        none.text.contains("/execute rivers asks for one"),
+        "{}",
+        none.text
+    );
     house.close().await
 }
 
