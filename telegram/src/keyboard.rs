@@ -37,8 +37,12 @@ pub(crate) fn labelled(nonce: &str, labels: &[&str]) -> Vec<Button> {
     labels.iter().enumerate().map(button).collect()
 }
 
-/// Returns a button for each choice.
-pub(crate) fn buttons(nonce: &str, choices: &[Choice]) -> Vec<Button> {
+/// Returns a button for each choice that somebody `may` take; what they may not is left to the text.
+pub(crate) fn buttons(
+    nonce: &str,
+    choices: &[Choice],
+    may: impl Fn(&Choice) -> bool,
+) -> Vec<Button> {
     let button = |(place, choice): (usize, &Choice)| Button {
         label: if choice.recommended {
             format!("✓ {}", styled::line(&choice.label))
@@ -47,7 +51,10 @@ pub(crate) fn buttons(nonce: &str, choices: &[Choice]) -> Vec<Button> {
         },
         data: Mark { nonce, place }.written(),
     };
-    choices.iter().enumerate().map(button).collect()
+    // A button bears the place among all, whatever is left out.
+    let places = choices.iter().enumerate();
+    let places = places.filter(|(_, choice)| may(choice));
+    places.map(button).collect()
 }
 
 #[cfg(test)]
@@ -65,7 +72,7 @@ mod tests {
                 ..Choice::new(ChoiceId::parse("no").unwrap(), "No")
             },
         ];
-        let buttons = buttons(&nonce, &choices);
+        let buttons = buttons(&nonce, &choices, |_| true);
         assert_eq!(buttons[1].label, "✓ No");
         assert!(buttons.iter().all(|button| button.data.len() <= 64));
         let mark = Mark::read(&buttons[1].data).unwrap();

@@ -3,9 +3,11 @@
 use async_trait::async_trait;
 use ropewalk_desk::people::People;
 use ropewalk_desk::phones;
+use ropewalk_desk::questions::needed;
 use ropewalk_orchestrator::notices::{Arrival, Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::question::{Choice, Question};
 use ropewalk_store::{ReadError, Store};
 
 use crate::api::{Api, Letter};
@@ -90,11 +92,27 @@ impl Port for TelegramPort {
                 more: true,
             });
         }
+        let question = match &telling.question {
+            Some(put) => store
+                .get::<Question>(&put.id.to_string())
+                .await
+                .map_err(later)?,
+            None => None,
+        };
+        let person = self.people.named(name.as_str());
+        // Nobody sees a button that they may not press.
+        let may = |choice: &Choice| {
+            let right = question
+                .as_ref()
+                .and_then(|question| needed(question, &choice.id));
+            let person = person.as_ref();
+            right.is_none_or(|right| person.is_some_and(|person| person.demand(right).is_ok()))
+        };
         let choices = telling.question.as_ref();
         let choices = choices.map_or(&[][..], |put| &put.choices);
         let letter = Letter {
             text,
-            buttons: keyboard::buttons(&telling.nonce, choices),
+            buttons: keyboard::buttons(&telling.nonce, choices, may),
             silent: telling.silent,
             wants_words: false,
         };

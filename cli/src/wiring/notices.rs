@@ -55,6 +55,7 @@ pub(super) async fn begin(
                     summary: project.people.wants_summary(&person.name),
                     name: person.name,
                     roles: person.roles,
+                    rights: person.rights,
                 })
                 .collect(),
             rules: Rules::from(&*project.config().notices),

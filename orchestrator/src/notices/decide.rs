@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use ropewalk_config::questions::Trigger;
 use ropewalk_config::settings::{NoticeSettings, QuietHours, TimeOfDay};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::notice::Notice;
-use ropewalk_schemas::person::Role;
+use ropewalk_schemas::person::{Right, Role};
+use ropewalk_schemas::question::Question;
+
+use crate::questions;
 
 /// How long something is tried that is no question; those are tried as long as they are open.
 const WORTH_TELLING: TimeDelta = TimeDelta::hours(24);
@@ -23,6 +27,8 @@ pub struct Listener {
     pub name: UserSlug,
     /// What this person is asked about.
     pub roles: BTreeSet<Role>,
+    /// What this person may do that not everybody may.
+    pub rights: BTreeSet<Right>,
     /// Whether this person wants the daily summary.
     pub summary: bool,
 }
@@ -73,6 +79,33 @@ pub(super) fn audience(role: Role, people: &[Listener]) -> Vec<UserSlug> {
         return people.iter().map(|person| person.name.clone()).collect();
     }
     named
+}
+
+/// Decides who of `people` is asked a question at once: those of its role, whoever may choose what nobody of them may, and
+/// who `talks` in the conversation that it belongs to, since what they say next is heard as its answer.
+pub(super) fn asked(
+    question: &Question,
+    talks: &BTreeSet<UserSlug>,
+    people: &[Listener],
+) -> Vec<UserSlug> {
+    let mut first = audience(questions::role(question), people);
+    let trigger = Trigger::parse(&question.trigger);
+    let choices = question.choices.iter();
+    let rights = choices.filter_map(|choice| trigger?.right(&choice.id));
+    // To give up is a way out of every question, and not what it waits for.
+    for right in rights.filter(|right| *right != Right::Stop) {
+        let holders = people.iter().filter(|one| one.rights.contains(&right));
+        let holders: Vec<UserSlug> = holders.map(|one| one.name.clone()).collect();
+        if !holders.iter().any(|holder| first.contains(holder)) {
+            first.extend(holders);
+        }
+    }
+    for person in people.iter().filter(|one| talks.contains(&one.name)) {
+        if !first.contains(&person.name) {
+            first.push(person.name.clone());
+        }
+    }
+    first
 }
 
 /// Decides when something is told that is known at `now`.
@@ -132,6 +165,7 @@ mod tests {
         Listener {
             name: UserSlug::parse(name).unwrap(),
             roles: roles.iter().copied().collect(),
+            rights: BTreeSet::new(),
             summary: true,
         }
     }
@@ -166,6 +200,49 @@ mod tests {
         assert_eq!(heard(Role::Product), ["ada", "bob"]);
         assert_eq!(heard(Role::Technical), ["bob"]);
         assert_eq!(heard(Role::Operations), ["ada", "bob"]);
+    }
+
+    #[test]
+    fn whoever_may_decide_and_whoever_talks_is_asked_at_once_too() {
+        let people = [
+            Listener {
+                rights: [Right::Approve].into(),
+                ..person("ada", &[Role::Product])
+            },
+            person("bob", &[Role::Technical]),
+            person("cleo", &[Role::Operations]),
+        ];
+        let question = |trigger: &str, choice: &str| -> Question {
+            let (id, at) = (uuid::Uuid::nil(), DateTime::UNIX_EPOCH);
+            let choices = [serde_json::json!({ "id": choice, "label": "Yes" })];
+            serde_json::from_value(serde_json::json!({
+                "id": id, "kind": "blocking", "trigger": trigger, "agent": "ideation", "text": "Go on?", "context": "",
+                "choices": choices, "free_text": false, "consequential": false, "about": { "kind": "nothing" },
+                "state": "pending", "correlation_id": id, "asked_at": at,
+            }))
+            .unwrap()
+        };
+        let talks = |name: &str| BTreeSet::from([UserSlug::parse(name).unwrap()]);
+        for (trigger, choice, talks, expected) in [
+            (
+                "decision_needed",
+                "allow-call",
+                BTreeSet::new(),
+                vec!["bob", "ada"],
+            ),
+            ("decision_needed", "leave", BTreeSet::new(), vec!["bob"]),
+            (
+                "put_by_a_model",
+                "leave",
+                talks("cleo"),
+                vec!["bob", "cleo"],
+            ),
+            ("put_by_a_model", "leave", talks("eve"), vec!["bob"]),
+        ] {
+            let names = asked(&question(trigger, choice), &talks, &people);
+            let names: Vec<&str> = names.iter().map(UserSlug::as_str).collect();
+            assert_eq!(names, expected, "{trigger} {choice}");
+        }
     }
 
     #[test]

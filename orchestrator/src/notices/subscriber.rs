@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 use ropewalk_config::questions::Trigger;
 use ropewalk_runtime::token;
+use ropewalk_schemas::idea::{Message, Session};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
-use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{
     ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, Subject, UserSlug,
 };
@@ -24,7 +25,6 @@ use super::summary::{self, SUMMARY};
 use super::{ESCALATE, Turn};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
-use crate::questions;
 use crate::timers;
 
 /// What a notifier is made of.
@@ -187,7 +187,8 @@ impl Notifier {
         let Some(question) = open(id, context).await? else {
             return Ok(changes);
         };
-        let first = decide::audience(questions::role(&question), &self.people);
+        let talks = talkers(&question, context).await?;
+        let first = decide::asked(&question, &talks, &self.people);
         let receivers = self.reached(&first, context).await?;
         self.put(&mut changes, cause, &question, receivers).await?;
         if first.len() < self.people.len() {
@@ -315,6 +316,20 @@ impl Notifier {
         }
         Ok(changes)
     }
+}
+
+/// Returns who talks in the conversation that a question belongs to.
+async fn talkers(question: &Question, context: &Context) -> Result<BTreeSet<UserSlug>, ReadError> {
+    let About::Session { session } = question.about else {
+        return Ok(BTreeSet::new());
+    };
+    let said = Query::new().equal("session", session);
+    let said = context.store.list::<Message>(said).await?;
+    let users = said.iter().filter_map(|message| message.user.clone());
+    let mut talkers: BTreeSet<UserSlug> = users.collect();
+    let found = context.store.get::<Session>(&session.to_string()).await?;
+    talkers.extend(found.map(|found| found.user.clone()));
+    Ok(talkers)
 }
 
 /// Returns a question, if it is open.

@@ -163,7 +163,17 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
         phones.message(ADA, "Merge?").await?,
         phones.message(BOB, "Merge?").await?,
     );
-    phones.press(BOB, BOB, bob.id, &bob.buttons[0].1).await?;
+    // He sees no button that he may not press, and whoever makes one up is refused.
+    let shown: Vec<&str> = bob
+        .buttons
+        .iter()
+        .map(|(label, _)| label.as_str())
+        .collect();
+    assert_eq!(shown, ["✓ Leave it", "Something else..."]);
+    let (nonce, _) = bob.buttons[0].1.split_once(':').unwrap_or_default();
+    phones
+        .press(BOB, BOB, bob.id, &format!("{nonce}:0"))
+        .await?;
     phones.shown("`bob` may not land").await?;
     assert_eq!(house.question(id).await?.state, QuestionState::Pending);
     phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;

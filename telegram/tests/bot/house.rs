@@ -167,6 +167,7 @@ impl House {
                 .into_iter()
                 .collect(),
             name: person.name,
+            rights: person.rights,
             summary: true,
         });
         let notifier = Notifier::new(NotifierParts {

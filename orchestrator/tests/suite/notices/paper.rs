@@ -180,6 +180,7 @@ pub(crate) fn listeners(people: &[(&str, &[Role])]) -> anyhow::Result<Vec<Listen
         Ok(Listener {
             name: UserSlug::parse(name)?,
             roles: roles.iter().copied().collect(),
+            rights: [].into(),
             summary: true,
         })
     };

@@ -28,6 +28,7 @@ fn person(name: &str, summary: bool) -> anyhow::Result<Listener> {
     Ok(Listener {
         name: UserSlug::parse(name)?,
         roles: [].into(),
+        rights: [].into(),
         summary,
     })
 }
