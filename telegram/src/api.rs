@@ -75,7 +75,7 @@ pub(crate) struct File {
     /// What its sender calls it; for what has no name, what it is.
     pub(crate) name: String,
     pub(crate) media_type: Option<String>,
-    pub(crate) size_bytes: u64,
+    pub(crate) size_bytes: Option<u64>,
 }
 
 /// What sort of message a file came as.

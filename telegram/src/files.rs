@@ -33,8 +33,9 @@ pub(crate) async fn sent(
         Some(slug) => store.get::<Idea>(slug.as_str()).await?,
         None => None,
     };
-    if file.size_bytes > FILE_BYTES {
-        return Ok(Words::of(&AttachError::TooLarge(file.size_bytes)).to_string());
+    // Where Telegram does not say the size, the bound of fetching finds it out.
+    if let Some(size) = file.size_bytes.filter(|size| *size > FILE_BYTES) {
+        return Ok(Words::of(&AttachError::TooLarge(size)).to_string());
     }
     let Some(idea) = idea else {
         return Ok(

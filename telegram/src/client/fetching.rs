@@ -21,7 +21,8 @@ pub(super) fn file_of(message: &Message) -> Option<File> {
         kind,
         name: name.to_owned(),
         media_type,
-        size_bytes: meta.size.into(),
+        // What is left out is read as the largest there is.
+        size_bytes: (meta.size != u32::MAX).then(|| meta.size.into()),
     };
     if let Some(document) = message.document() {
         let name = document.file_name.as_deref().unwrap_or("document");

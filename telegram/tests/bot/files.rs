@@ -82,7 +82,7 @@ async fn files_are_kept_with_the_idea_and_told_in_its_conversation() -> anyhow::
             "Kept with walks as attachments/photo.jpg. Nobody here looks at it",
         )
         .await?;
-    let voice = json!({ "file_id": "voice", "file_unique_id": "u", "duration": 12, "mime_type": "audio/ogg", "file_size": 6 });
+    let voice = json!({ "file_id": "voice", "file_unique_id": "u", "duration": 12, "mime_type": "audio/ogg" });
     phones.send(ADA, ("voice", voice), "").await?;
     phones
         .message(ADA, "No provider here writes down what is said in it")
