@@ -67,6 +67,9 @@ pub(crate) async fn carry_out(
             Ok("Say what you want: /newtask a page that counts my walks".to_owned())
         }
         Command::New => talk::begin(surface, whom, rest).await,
+        Command::Idea if rest.is_empty() => {
+            Ok("Name the idea: /idea walks goes on with it; /ideas lists them.".to_owned())
+        }
         Command::Idea => talk::turn_to(surface, whom, rest).await,
         Command::Done => done(surface, whom, rest).await,
         Command::Agents => {

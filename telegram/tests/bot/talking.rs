@@ -198,6 +198,8 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/idea nope", "No idea is called nope"),
         ("/done", "Name the idea"),
         ("/done nope", "no idea is called nope"),
+        ("/idea", "Name the idea: /idea walks"),
+        ("/spec nope", "nope has no specification yet"),
         ("/execute", "Name the idea"),
         ("/execute nope", "no idea is called nope"),
         ("/agents", "notify.telegram"),
@@ -226,7 +228,7 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(21));
+    assert_eq!(menu, Some(22));
     house.close().await
 }
 
