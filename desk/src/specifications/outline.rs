@@ -83,11 +83,12 @@ fn point(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::{ContentHash, SpecId};
+    use ropewalk_schemas::ContentHash;
     use serde_json::json;
-    use uuid::Uuid;
 
     use super::*;
+
+    const SPEC: &str = "00000000-0000-7000-8000-000000000000";
 
     #[test]
     fn an_outline_says_what_is_asked_for_and_stays_short() {
@@ -95,7 +96,7 @@ mod tests {
         let mut asked = vec![requirement("FR-1", "counts walks")];
         asked.extend((2..200).map(|number| requirement(&format!("FR-{number}"), &"x".repeat(900))));
         let revision: Revision = serde_json::from_value(json!({
-            "spec": Uuid::nil(), "number": 2, "hash": ContentHash::of(b"two"), "at": "2026-11-21T00:00:00Z",
+            "spec": SPEC, "number": 2, "hash": ContentHash::of(b"two"), "at": "2026-11-21T00:00:00Z",
             "document": { "objective": "People see how far they walk.", "requirements": asked, "out_of_scope": ["maps", ""] },
             "tasks": [{ "id": "T-001", "title": "Count the walks", "action": "CREATE", "file": "a.rs", "more_files": ["b.rs"],
                 "validation": { "command": "true", "expected": "exit 0" } }],
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn no_line_of_what_changed_ends_its_block() {
         let changed = |difference: &str| RevisionDifference {
-            id: SpecId(Uuid::nil()),
+            id: SPEC.parse().unwrap(),
             from: 1,
             to: 2,
             difference: difference.to_owned(),

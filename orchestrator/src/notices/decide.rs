@@ -214,7 +214,8 @@ mod tests {
         ];
         let question = |trigger: &str, choice: &str| -> Question {
             let (id, at) = (uuid::Uuid::nil(), DateTime::UNIX_EPOCH);
-            let choices = [serde_json::json!({ "id": choice, "label": "Yes" })];
+            let choices =
+                [serde_json::json!({ "id": choice, "label": "Yes", "recommended": false })];
             serde_json::from_value(serde_json::json!({
                 "id": id, "kind": "blocking", "trigger": trigger, "agent": "ideation", "text": "Go on?", "context": "",
                 "choices": choices, "free_text": false, "consequential": false, "about": { "kind": "nothing" },

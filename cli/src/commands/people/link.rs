@@ -30,6 +30,22 @@ struct LinkReceipt {
 struct UnlinkReceipt {
     name: UserSlug,
     unlinked: bool,
+    /// Whether the configuration still lets a phone in.
+    configured: bool,
+}
+
+impl UnlinkReceipt {
+    fn told(&self) -> String {
+        let name = &self.name;
+        if self.configured {
+            return format!(
+                "a phone of {name} is still let in: remove `telegram_user` of `[people.{name}]` from the configuration, \
+                 then start `ropewalk up` again"
+            );
+        }
+        let what = if self.unlinked { "any more" } else { "at all" };
+        format!("no phone is linked to {name} {what}")
+    }
 }
 
 impl Link {
@@ -41,11 +57,13 @@ impl Link {
         if self.undo {
             let unlinked = phones::unlink(&context, &name).await;
             let unlinked = unlinked.map_err(|error| CliError::advised("failed", error))?;
+            let receipt = UnlinkReceipt {
+                configured: people.chat_of(&name).is_some(),
+                name,
+                unlinked,
+            };
             desk.close().await?;
-            return app.output.show(&UnlinkReceipt { name, unlinked }, |done| {
-                let what = if done.unlinked { "any more" } else { "at all" };
-                format!("no phone is linked to {} {what}", done.name)
-            });
+            return app.output.show(&receipt, UnlinkReceipt::told);
         }
         if desk.project.config().telegram.token_variable.is_none() {
             let next = "`telegram.token_variable` sets one up, as `docs/telegram.md` shows";
@@ -72,4 +90,28 @@ fn meant(name: Option<UserSlug>, person: &Person) -> Result<UserSlug, Permission
         person.demand(right)?;
     }
     Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_forgets_a_phone_hears_what_still_lets_one_in() {
+        let receipt = |unlinked, configured| UnlinkReceipt {
+            name: UserSlug::parse("ada").unwrap(),
+            unlinked,
+            configured,
+        };
+        for (receipt, expected) in [
+            (receipt(true, false), "no phone is linked to ada any more"),
+            (receipt(false, false), "no phone is linked to ada at all"),
+            (
+                receipt(true, true),
+                "remove `telegram_user` of `[people.ada]`",
+            ),
+        ] {
+            assert!(receipt.told().contains(expected), "{}", receipt.told());
+        }
+    }
 }

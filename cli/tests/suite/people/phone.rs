@@ -191,7 +191,10 @@ fn a_bot_tells_nothing_of_what_was_before_it_and_its_loss_changes_nothing() {
     merged(&world);
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
     let unlinked = world.json("people link --undo");
-    assert_eq!(unlinked, json!({ "name": "ada", "unlinked": true }));
+    assert_eq!(
+        unlinked,
+        json!({ "name": "ada", "unlinked": true, "configured": false })
+    );
 }
 
 #[test]
