@@ -22,7 +22,7 @@ use crate::ideas::is_abandoned;
 use crate::people::{PermissionError, Person};
 
 pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approved_by};
-pub use outline::{changes_told, outline_told};
+pub use outline::outline;
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;

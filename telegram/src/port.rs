@@ -4,11 +4,13 @@ use async_trait::async_trait;
 use ropewalk_desk::people::People;
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::needed;
+use ropewalk_desk::specifications;
 use ropewalk_orchestrator::notices::{Arrival, Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::question::{Choice, Question};
-use ropewalk_store::{ReadError, Store};
+use ropewalk_schemas::question::{About, Choice, Content, Question};
+use ropewalk_schemas::specification::{Revision, Specification};
+use ropewalk_store::{ReadError, Store, revision_key};
 
 use crate::api::{Api, Letter};
 use crate::client::TelegramClient;
@@ -38,6 +40,27 @@ pub(crate) fn handle(chat: i64, message: i32) -> String {
 fn parsed(handle: &str) -> Option<(i64, i32)> {
     let (chat, message) = handle.split_once(':')?;
     Some((chat.parse().ok()?, message.parse().ok()?))
+}
+
+/// Tells what the revision asks for whose approval is asked; nothing for other questions. It is the same however often it is sent.
+async fn asked_for(
+    store: &Store,
+    question: Option<&Question>,
+) -> Result<Option<String>, ReadError> {
+    let Some((About::Specification { spec }, Some(Content::Revision { revision, .. }))) =
+        question.map(|question| (&question.about, &question.content))
+    else {
+        return Ok(None);
+    };
+    let found = store.get::<Specification>(&spec.to_string()).await?;
+    let key = revision_key(*spec, *revision);
+    let asked = store.get::<Revision>(&key).await?;
+    let Some((spec, revision)) = found.zip(asked) else {
+        return Ok(None);
+    };
+    specifications::outline(store, &spec, &revision)
+        .await
+        .map(Some)
 }
 
 #[async_trait]
@@ -77,7 +100,17 @@ impl Port for TelegramPort {
             .map_err(later)?;
         let unlinked = || SendError::Refused(format!("`{receiver}` has no linked chat any more"));
         let chat = chat.ok_or_else(unlinked)?;
-        let pieces = styled::messages(&words::telling(telling)).into_iter();
+        let question = match &telling.question {
+            Some(put) => store.get::<Question>(&put.id.to_string()).await,
+            None => Ok(None),
+        };
+        let question = question.map_err(later)?;
+        let mut told = words::telling(telling);
+        if let Some(asked) = asked_for(store, question.as_deref()).await.map_err(later)? {
+            told.push_str("\n\n");
+            told.push_str(&asked);
+        }
+        let pieces = styled::messages(&told).into_iter();
         let mut left = pieces.skip(telling.pieces as usize);
         let text = left.next().unwrap_or_default();
         if left.next().is_some() {
@@ -92,13 +125,6 @@ impl Port for TelegramPort {
                 more: true,
             });
         }
-        let question = match &telling.question {
-            Some(put) => store
-                .get::<Question>(&put.id.to_string())
-                .await
-                .map_err(later)?,
-            None => None,
-        };
         let person = self.people.named(name.as_str());
         // Nobody sees a button that they may not press.
         let may = |choice: &Choice| {

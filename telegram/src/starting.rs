@@ -3,13 +3,13 @@
 use chrono::TimeDelta;
 use ropewalk_desk::phones;
 use ropewalk_desk::specifications;
-use ropewalk_desk::views::specification::{self, CompareError};
+use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{BuildOffer, Reply};
-use ropewalk_schemas::specification::{Price, SpecState, Specification};
+use ropewalk_schemas::specification::{Price, Revision, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
 
 use crate::keyboard::{self, Mark};
@@ -76,23 +76,23 @@ async fn newest_of(surface: &Surface, idea: &Slug) -> Result<Option<Specificatio
     Ok(rows.into_iter().next_back().map(|row| row.specification))
 }
 
-/// Says what a specification asks for, what changed since the revision before, and what a yes lets run.
+/// Says what the newest revision of a specification asks for, what changed since the one before, and what a yes lets run.
 async fn outline(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
-    let store = &surface.services.store;
-    let shown = specification::show(store, spec.clone()).await?;
-    let Some(content) = shown.content else {
+    let shown = specification::show(&surface.services.store, spec.clone()).await?;
+    asked_for(surface, spec, shown.content.as_ref()).await
+}
+
+async fn asked_for(
+    surface: &Surface,
+    spec: &Specification,
+    content: Option<&Revision>,
+) -> Result<String, SurfaceError> {
+    let Some(content) = content else {
         return Ok("Nothing of it is written yet.".to_owned());
     };
-    let mut parts = vec![specifications::outline_told(&content)];
-    match specification::compare(store, spec, None, None).await {
-        Ok(changed) => parts.push(specifications::changes_told(&changed)),
-        // There is none before the first.
-        Err(CompareError::Alone(_) | CompareError::Missing { .. }) => {}
-        Err(CompareError::Read(error)) => return Err(error.into()),
-    }
-    parts.push(specifications::approval_told(&content));
-    parts.retain(|part| !part.is_empty());
-    Ok(parts.join("\n\n"))
+    let outline = specifications::outline(&surface.services.store, spec, content).await?;
+    let lets_run = specifications::approval_told(content);
+    Ok(format!("{outline}\n\n{lets_run}"))
 }
 
 /// Says what a build would do, and what it is expected to cost.
@@ -109,7 +109,7 @@ async fn told(surface: &Surface, spec: &Specification) -> Result<String, Surface
         "**Build `{}`?**\n\n{}\n\n{work}. Expected price: {}.\n\n\
          Start holds for revision {} with the hash {} alone.",
         spec.idea,
-        outline(surface, spec).await?,
+        asked_for(surface, spec, content).await?,
         Price::told(spec.price.as_ref()),
         spec.revision,
         hash.unwrap_or_default(),

@@ -1,10 +1,12 @@
 //! Tells in a few messages what a revision asks for, to whoever approves it where no page fits.
 
+use ropewalk_config::fenced;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::specification::{Requirement, Revision};
+use ropewalk_schemas::specification::{Requirement, Revision, Specification};
 use ropewalk_schemas::task::TaskBlock;
+use ropewalk_store::{ReadError, Store};
 
-use crate::views::specification::RevisionDifference;
+use crate::views::specification::{CompareError, RevisionDifference, compare};
 
 /// The most letters of one thing that is told, such as what a requirement says.
 const LINE: usize = 400;
@@ -14,11 +16,26 @@ const ACCEPTANCE: usize = 200;
 const LIST: usize = 4_000;
 /// The most letters of what changed.
 const CHANGED: usize = 3_000;
-/// The shortest fence of a block of lines.
-const FENCE: usize = 3;
+
+/// Tells what a revision asks for, and what changed since the one before it.
+pub async fn outline(
+    store: &Store,
+    spec: &Specification,
+    revision: &Revision,
+) -> Result<String, ReadError> {
+    let mut parts = vec![outline_told(revision)];
+    match compare(store, spec, None, Some(revision.number)).await {
+        Ok(changed) => parts.push(changes_told(&changed)),
+        // There is none before the first.
+        Err(CompareError::Alone(_) | CompareError::Missing { .. }) => {}
+        Err(CompareError::Read(error)) => return Err(error),
+    }
+    parts.retain(|part| !part.is_empty());
+    Ok(parts.join("\n\n"))
+}
 
 /// Tells what a revision is to reach, what it requires, which tasks it makes of that, and what it leaves out.
-pub fn outline_told(revision: &Revision) -> String {
+fn outline_told(revision: &Revision) -> String {
     let document = &revision.document;
     let requirements = document.all_requirements().map(required);
     let tasks = revision.tasks.iter().map(|task| planned(task, revision));
@@ -34,15 +51,14 @@ pub fn outline_told(revision: &Revision) -> String {
 }
 
 /// Tells what changed since another revision, in a block of lines that nothing within ends.
-pub fn changes_told(changed: &RevisionDifference) -> String {
+fn changes_told(changed: &RevisionDifference) -> String {
     let from = changed.from;
     if changed.difference.is_empty() {
         return format!("Nothing changed since revision {from}.");
     }
     let shown = clip::lines(changed.difference.trim_end(), CHANGED);
-    let longest = shown.split(|letter| letter != '`').map(str::len).max();
-    let fence = "`".repeat(FENCE.max(longest.unwrap_or_default() + 1));
-    format!("**Changed since revision {from}**\n{fence}diff\n{shown}\n{fence}")
+    let block = fenced(&shown, Some("diff"));
+    format!("**Changed since revision {from}**\n{block}")
 }
 
 /// Writes a title and what stands below it; nothing where that is nothing.

@@ -5,7 +5,7 @@ use ropewalk_desk::phones as linking;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Author, Idea, Message};
-use ropewalk_schemas::question::{Choice, QuestionState};
+use ropewalk_schemas::question::{About, Choice, Content, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{ChoiceId, ContentHash, SpecId, UserSlug};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
@@ -242,12 +242,29 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
     }
     changes.insert(&spec);
     house.services.store.commit(changes).await?;
+    // The question itself shows it, too: a button below it approves just that.
+    let asking = QuestionRequest {
+        about: About::Specification { spec: spec.id },
+        content: Some(Content::Revision {
+            revision: 2,
+            hash: hash.clone(),
+        }),
+        idea: Some(spec.idea.clone()),
+        consequential: true,
+        ..asking("spec_complete", "Build it?")?
+    };
+    house.put(ChangeSet::new(), asking).await?;
+    let asked = phones.message(ADA, "Build it?").await?;
+    assert_eq!(asked.buttons.len(), 3, "{}", asked.text);
+    let mut seen = vec![(asked, 3)];
     for (typed, chat, buttons) in [
         ("/execute walks", ADA, 2),
         ("/spec walks", ADA, 2),
         ("/spec walks", BOB, 0),
     ] {
-        let shown = told(&phones, chat, typed).await?;
+        seen.push((told(&phones, chat, typed).await?, buttons));
+    }
+    for (number, (shown, buttons)) in seen.into_iter().enumerate() {
         let parts = [
             "People see 🚶 walks.",
             "FR-1: counts walks",
@@ -255,7 +272,6 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
             "T-001: Count the walks",
             "walks.py",
             "maps",
-            "walks.py is owned by build 7",
             "Changed since revision 1",
             "-People see their walks.",
             "+People see 🚶 walks.",
@@ -263,6 +279,13 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
         for part in parts {
             assert!(shown.text.contains(part), "{part} in {}", shown.text);
         }
+        let warns = shown.text.contains("walks.py is owned by build 7");
+        assert_eq!(
+            warns,
+            number > 0,
+            "the question has its own: {}",
+            shown.text
+        );
         assert_eq!(shown.buttons.len(), buttons, "{}", shown.text);
     }
     let none = told(&phones, ADA, "/spec rivers").await?;
