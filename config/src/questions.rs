@@ -76,6 +76,15 @@ pub struct QuestionDraft {
     pub consequential: bool,
 }
 
+impl QuestionDraft {
+    /// Recommends one choice and no other; none recommends nothing.
+    pub fn recommend(&mut self, best: Option<&str>) {
+        for choice in &mut self.choices {
+            choice.recommended = Some(choice.id.as_str()) == best;
+        }
+    }
+}
+
 /// Says why a question cannot be filled in, or not whether it applies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {

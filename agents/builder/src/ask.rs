@@ -149,9 +149,7 @@ pub(crate) async fn protected_files(
     ]);
     let mut draft = shared.questions.render(Trigger::ProtectedFiles, &values)?;
     if wanted.iter().all(|file| is_planned(&file.path)) {
-        for choice in &mut draft.choices {
-            choice.recommended = false;
-        }
+        draft.recommend(None);
     }
     let asking = QuestionRequest {
         content: Some(Content::Files {
@@ -337,9 +335,7 @@ pub(crate) async fn build_finished(
     } else {
         BuildFinished::Merge
     };
-    for choice in &mut draft.choices {
-        choice.recommended = BuildFinished::of(Some(&choice.id)) == Some(best);
-    }
+    draft.recommend(Some(best.as_str()));
     let about = About::Build { build: build.id };
     put(shared, context, changes, build, about, draft).await
 }
@@ -399,10 +395,7 @@ pub(crate) async fn landing_refused(
     let mut draft = shared.questions.render(Trigger::LandingRefused, &values)?;
     if refusal.can_be_resolved() {
         // Somebody wanted it landed, and this leads there.
-        for choice in &mut draft.choices {
-            let is_resolve = LandingRefused::of(Some(&choice.id)) == Some(LandingRefused::Resolve);
-            choice.recommended = is_resolve;
-        }
+        draft.recommend(Some(LandingRefused::Resolve.as_str()));
     } else {
         // Nothing is offered that cannot be done.
         let resolve = LandingRefused::Resolve.as_str();
