@@ -389,21 +389,20 @@ async fn may_bend(
     if !tests.changed.is_empty() {
         return Ok(Some(true));
     }
-    let before = if !tests.supports.is_empty() {
-        let Some(before) = job.parent.run(check, job.cancel).await? else {
-            return Ok(None);
-        };
-        Some(before)
-    } else if tests.added.is_empty() {
-        None
-    } else {
-        job.parent.known(check)
+    let is_supported = !tests.supports.is_empty();
+    if !is_supported && tests.added.is_empty() {
+        return Ok(Some(false));
+    }
+    let before = match job.parent.known(check) {
+        None if is_supported => job.parent.run(check, job.cancel).await?,
+        known => known,
     };
-    let counts = before.and_then(|before| before.run.tests);
-    let counts = counts.unwrap_or_default();
+    let Some(before) = before else {
+        return Ok((!is_supported).then_some(false));
+    };
     // Where none ran before, there is nothing that could be bent.
-    let passed = counts.passed > 0 && !tests.supports.is_empty();
-    Ok(Some(passed || counts.failed > 0))
+    let counts = before.run.tests.unwrap_or_default();
+    Ok(Some(counts.failed > 0 || is_supported && counts.passed > 0))
 }
 
 /// Runs the commands that count tests on the candidate with the tests as they were, where it changed some, or brought what runs
