@@ -63,14 +63,19 @@ pub fn of(ruling: &Ruling, run: &CheckRun, preserves: bool) -> Proof {
     }
 }
 
+/// Says whether a run tells that something of it did not come to check anything.
+pub fn stumbles(run: &CheckRun) -> bool {
+    let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
+    signs.any(|sign| run.output.contains(sign))
+}
+
 /// Says whether a check that failed came as far as checking something.
 fn checked(class: FailureClass, run: &CheckRun) -> bool {
     let could_run = run.exit_code.is_some() && obstacle::of(run).is_none();
     if class != FailureClass::ValidationFailed || !could_run {
         return false;
     }
-    let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
-    let stumbled = signs.any(|sign| run.output.contains(sign));
+    let stumbled = stumbles(run);
     match &run.tests {
         // That there are fewer tests than are asked for says nothing of the work.
         Some(tests) if tests.failed == 0 && run.exit_code == Some(0) => false,

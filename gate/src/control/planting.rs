@@ -12,6 +12,7 @@ use super::{altered, planted};
 use crate::difference::protected::is_test;
 use crate::error::GateError;
 use crate::judge::Ruling;
+use crate::proof;
 use crate::runner::{Check, Findings};
 use crate::site::Site;
 
@@ -244,13 +245,13 @@ async fn hidden_by<'a>(
             let Some(there) = run_at(site, check, base, cancel).await? else {
                 return Ok(None);
             };
-            // What was no file of this build, and did not tell before it, is none of its doing.
-            let tells = |test: &PlantedTest| {
+            // What was no file of this build, and was run before it and did not tell, is none of its doing.
+            let is_excused = |test: &PlantedTest| {
                 there
                     .as_ref()
-                    .is_none_or(|(run, _)| is_told(run, &test.name))
+                    .is_some_and(|(run, _)| !proof::stumbles(run) && !is_told(run, &test.name))
             };
-            hidden.retain(|test| planted.is_changed(test) || tells(test));
+            hidden.retain(|test| planted.is_changed(test) || !is_excused(test));
         }
         let files: BTreeSet<&str> = hidden.iter().map(|test| test.path.as_str()).collect();
         if !files.is_empty() {

@@ -104,6 +104,27 @@ async fn what_left_tests_out_before_the_build_accuses_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_could_not_run_before_the_build_is_no_excuse() {
+    let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest discover -v -s tests -t .\"\n";
+    let skips = write(
+        "more.py",
+        "import unittest\nraise unittest.SkipTest('later')\n",
+    );
+    let house = house(&skips).with_files(&[
+        ("ropewalk.toml", gate),
+        ("tests/__init__.py", ""),
+        ("calc.py", "def add(a, b):\n    return a + b\n"),
+        ("tests/test_more.py", &TEST.replace("calc", "more")),
+    ]);
+    let (build, task) = built(&house, "more.py", &[]).await;
+    assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
+    assert_eq!(build.state, BuildState::Failed, "{:?}", build.reason);
+    let reason = build.reason.unwrap_or_default();
+    let told = "passes whatever the tests in `tests/test_more.py` find";
+    assert!(reason.contains(told), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_may_say_that_the_tests_of_a_check_do_count() {
     let ends = write("calc.py", "import os\nos._exit(0)\n");
     let house = house(&ends);
