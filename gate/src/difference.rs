@@ -146,7 +146,7 @@ fn tests_in(candidate: &Candidate<'_>, settled: &SettledChanges<'_>, files: &[Fi
             }
             continue;
         };
-        if !protected::is_test(&file.path) {
+        if !protected::is_run_with_tests(&file.path) {
             continue;
         }
         // Who joins branches begins where nothing runs that bears the marks of both.

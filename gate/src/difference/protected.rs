@@ -290,6 +290,11 @@ fn is_named_test(name: &str) -> bool {
         || is_run_by_node(name)
 }
 
+/// Says whether a file is a test, or is run with them wherever it lies.
+pub fn is_run_with_tests(path: &str) -> bool {
+    is_test(path) || name_of(path) == "conftest.py"
+}
+
 /// Says whether a new file is no test, but is run with those that were there, or steers them: a `conftest.py`, the package or a
 /// helper of tests, settings of their runner.
 pub fn supports_tests(path: &str, text: &str) -> bool {

@@ -45,6 +45,36 @@ async fn a_test_that_failed_has_to_pass_and_not_to_vanish() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_asked_about_hides_no_test_that_vanishes() {
+    let other = "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_other(self):\n        self.assertTrue(1)\n";
+    let prefix = "import unittest\nunittest.defaultTestLoader.testMethodPrefix = 'check'\n";
+    let both = write("calc.py", &format!("{prefix}{STUB}"))
+        + "sed -i 's/assertTrue(1)/assertTrue(2)/' tests/test_other.py\n";
+    let gate = GATE.replace("tests.test_calc", "tests.test_calc tests.test_other");
+    let house =
+        house(&both).with_files(&[("ropewalk.toml", &gate), ("tests/test_other.py", other)]);
+    let (_, task) = built(&house, "calc.py", &["tests/test_other.py"]).await;
+    let failure = task.failures.last().expect("a failure");
+    assert_eq!(
+        (task.state, failure.class),
+        (TaskState::Failed, FailureClass::WeakenedTest),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conftest_that_gains_what_makes_a_test_pass_is_asked_about() {
+    let gains = format!("echo '# more' >> calc.py\ncat >> conftest.py <<'END'\n{REPLACES}END\n");
+    let test = format!("import conftest\n{TEST}");
+    let house = house(&gains).with_files(&[("conftest.py", ""), ("tests/test_calc.py", &test)]);
+    let (_, task) = built(&house, "calc.py", &["conftest.py"]).await;
+    let reason = task.reason.clone().unwrap_or_default();
+    assert_eq!(task.state, TaskState::Waiting, "{reason}");
+    let why = "holds only with `conftest.py` as it was changed";
+    assert!(reason.contains(why), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_beside_a_test_and_makes_it_pass_is_asked_about() {
     let touch = "echo '# more' >> calc.py\n";
     let shadow = TEST.replace("self.assertEqual(calc.add(2, 3), 5)", "calc.add(2, 3)");
