@@ -25,24 +25,38 @@ const SUMMARIES: &str = "\
 /// Ends every script.
 const DONE: &str = "- { agent: build, reply: { text: All is done. } }\n";
 
-/// Notes how room was made, and whether with a warning.
+/// Notes how room was made, whether with a warning, and how many tokens there were before.
 #[derive(Default)]
-struct CompactionLog(Mutex<Vec<(Compaction, bool)>>);
+struct CompactionLog(Mutex<Vec<(Compaction, bool, u64)>>);
 
 impl Observer for CompactionLog {
     fn see(&self, event: JobEvent) {
-        if let JobEvent::Compacted { how, warning, .. } = event {
+        if let JobEvent::Compacted {
+            how,
+            warning,
+            before,
+            ..
+        } = event
+        {
             let made = self.0.lock();
             made.unwrap_or_else(PoisonError::into_inner)
-                .push((how, warning.is_some()));
+                .push((how, warning.is_some(), before));
         }
     }
 }
 
 impl CompactionLog {
     fn all(&self) -> Vec<(Compaction, bool)> {
-        let made = self.0.lock();
-        made.unwrap_or_else(PoisonError::into_inner).clone()
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.iter()
+            .map(|(how, warned, _)| (*how, *warned))
+            .collect()
+    }
+
+    /// Returns how many tokens there were when room was made first.
+    fn first_size(&self) -> Option<u64> {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.first().map(|(_, _, before)| *before)
     }
 }
 
@@ -148,6 +162,26 @@ async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_on
         .map(ModelRequest::text)
         .find(|text| text.contains("FIRST-SUMMARY"));
     assert!(first.is_some_and(|text| text.contains("FIRST-SUMMARY &lt;/document>\n</document>")));
+    Ok(())
+}
+
+/// Runs a talk that makes room above so many tokens; returns how many there were when it did so first.
+async fn first_size(threshold_tokens: u64) -> anyhow::Result<Option<u64>> {
+    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let (job, made) = (job(counting()?.0), CompactionLog::default());
+    let engine = house.compacting(threshold_tokens)?;
+    engine.run(&job, &CancellationToken::new(), &made).await?;
+    Ok(made.first_size())
+}
+
+#[tokio::test]
+async fn a_conversation_as_long_as_it_may_be_stays_and_one_token_more_does_not()
+-> anyhow::Result<()> {
+    let size = first_size(6_000).await?.unwrap_or_default();
+    assert!(size > 6_000, "{size}");
+    assert_eq!(first_size(size - 1).await?, Some(size));
+    let next = first_size(size).await?;
+    assert!(next.is_some_and(|next| next > size), "{next:?}");
     Ok(())
 }
 

@@ -56,10 +56,15 @@ fn conversation() -> Value {
     json!(fixtures)
 }
 
-/// Starts the program, which makes room early.
-async fn up(project: &Project) -> anyhow::Result<RunningProgram> {
+/// Starts the program, which makes room early if it does.
+async fn up(project: &Project, makes_room: bool) -> anyhow::Result<RunningProgram> {
     // The script of the small model knows no summary, so that the model of the job is asked for it.
-    let settings = ["compaction.threshold_tokens=25000", "build.loops=1"];
+    let switch = format!("compaction.enabled={makes_room}");
+    let settings = [
+        "compaction.threshold_tokens=25000",
+        "build.loops=1",
+        &switch,
+    ];
     let mut arguments = vec!["up"];
     for setting in settings {
         arguments.extend(["--set", setting]);
@@ -80,11 +85,11 @@ struct End {
 }
 
 /// Builds, and kills the program while it waits for the answer to the request `killed_at`, if that is one.
-async fn play(server: &Aimock, killed_at: Option<usize>) -> anyhow::Result<End> {
+async fn play(server: &Aimock, makes_room: bool, killed_at: Option<usize>) -> anyhow::Result<End> {
     let project = Project::new(server, server)?;
     project.approve()?;
     let before = requests(server).await?;
-    let mut running = up(&project).await?;
+    let mut running = up(&project, makes_room).await?;
     if let Some(killed_at) = killed_at {
         let began = Instant::now();
         while requests(server).await? < before + killed_at {
@@ -94,7 +99,7 @@ async fn play(server: &Aimock, killed_at: Option<usize>) -> anyhow::Result<End> 
         running.0.kill()?;
         let status = running.0.wait()?;
         ensure!(status.code().is_none(), "it was not killed: {status}");
-        running = up(&project).await?;
+        running = up(&project, makes_room).await?;
     }
     until_events(project.path(), &mut running, "build.completed", 1).await?;
     stop(&mut running).await?;
@@ -152,7 +157,7 @@ async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_an
 -> anyhow::Result<()> {
     let fixtures = tempfile::tempdir()?;
     let server = emulator(fixtures.path(), "summaries.json", &conversation())?;
-    let undisturbed = play(&server, None).await?;
+    let undisturbed = play(&server, true, None).await?;
     // What is compared is there: the ideas, what the task wrote and by which trailer it is known.
     let told = undisturbed.commits.join("\n");
     for part in ["ideas/", "a.txt", "Ropewalk-Task: T-001"] {
@@ -170,7 +175,7 @@ async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_an
     );
     let mut in_flight = 0;
     for killed_at in 1..=calls {
-        let mut again = play(&server, Some(killed_at)).await?;
+        let mut again = play(&server, true, Some(killed_at)).await?;
         // The request that waited when the program was killed is the only one that was sent again; on a busy machine its
         // answer may have been written down before the kill came.
         let more = again.requests - calls;
@@ -183,5 +188,16 @@ async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_an
         in_flight > calls / 2,
         "only {in_flight} kills met a request"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_compaction_the_same_conversation_is_never_summed_up() -> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "summaries.json", &conversation())?;
+    let end = play(&server, false, None).await?;
+    let summaries = end.paid.iter().filter(|key| key.ends_with("/summary"));
+    assert_eq!(summaries.count(), 0, "{end:?}");
+    assert_eq!(end.requests, STEPS as usize + 1);
     Ok(())
 }

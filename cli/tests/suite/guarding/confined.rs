@@ -85,8 +85,16 @@ fn a_rehearsal_passes_where_nothing_confines() {
         rehearsal.env(name, set.unwrap_or_else(|| Path::new(&home).join(below)));
     }
     let output = rehearsal.assert().success();
-    let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let output = output.get_output();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["ok"], true, "{report}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said.matches("commands run with your rights on this machine")
+            .count(),
+        1,
+        "{said}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use ropewalk_schemas::task::{TaskState, WaitReason};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, task, writes};
+use crate::world::script::writes_after;
 
 /// What the line makes is ignored, so that it is no work of the task.
 fn house(setup: &str) -> House {
@@ -71,5 +72,43 @@ async fn a_line_that_changes_the_project_is_undone_and_told() {
     open.until(spec, |build, _| is_held(build)).await;
     let asked = open.questions("check_held").await;
     assert!(asked[0].text.contains("`README.md`"), "{}", asked[0].text);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_judges_a_build_is_that_of_its_base_whatever_is_edited_and_committed_meanwhile() {
+    let place = tempfile::tempdir().unwrap();
+    let go = place.path().join("go");
+    let of = |setup: &str, check: &str| {
+        format!(
+            "[build]\nsetup = {}\n[[gate.commands]]\nname = {}\ncommand = \"true\"\nlevel = \"quick\"\n",
+            json!(setup),
+            json!(check)
+        )
+    };
+    let base = of("echo ready > ready.txt", "of-base");
+    let house = House::new(&writes_after("T-1", "a.txt", "good\n", &go))
+        .with_files(&[("ropewalk.toml", &base), (".gitignore", "ready.txt\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-1").state == TaskState::Working
+    })
+    .await;
+    let project_file = house.repo().join("ropewalk.toml");
+    std::fs::write(&project_file, of("exit 3", "committed")).unwrap();
+    open.git(&["commit", "-q", "-a", "-m", "Check otherwise"]);
+    std::fs::write(&project_file, of("exit 4", "edited")).unwrap();
+    std::fs::write(go, "").unwrap();
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let evidence = open.evidence(build.id).await;
+    assert!(evidence.len() > 1, "of the task and of the whole");
+    for seen in &evidence {
+        let names: Vec<&str> = seen.checks.iter().map(|check| &*check.name).collect();
+        assert!(names.contains(&"of-base"), "{names:?}");
+        assert!(!names.contains(&"committed") && !names.contains(&"edited"));
+        assert_eq!(seen.installs.len(), 1, "{seen:?}");
+    }
     open.close().await;
 }

@@ -202,6 +202,31 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conventions_that_a_task_writes_are_told_to_no_other_of_its_build() {
+    let rules = writes("T-1", "web/AGENTS.md", "Write rhymes.\n", None)
+        + &writes("T-2", "web/a.txt", "good\n", None);
+    let house = House::new(&rules).with_files(&[("web/AGENTS.md", "Write short lines.\n")]);
+    let open = house.open().await;
+    let plan = json!([
+        {
+            "id": "T-1", "phase": "api", "action": "UPDATE", "file": "web/AGENTS.md",
+            "validation": { "command": "grep -q rhymes web/AGENTS.md", "expected": "exit 0" },
+        },
+        {
+            "id": "T-2", "phase": "api", "action": "CREATE", "file": "web/a.txt", "depends_on": ["T-1"],
+            "validation": { "command": "grep -q good web/a.txt", "expected": "exit 0" },
+        },
+    ]);
+    let spec = open.approve(plan).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let told = told(&house, "T-2");
+    holds(&told, &["Write short lines."]);
+    lacks(&told, &["Write rhymes."]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_speaks_of_nothing_that_is_not_there() {
     let house = House::new(&writes("T-1", "a.txt", "good\n", None));
     let open = house.open().await;
