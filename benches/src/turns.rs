@@ -25,6 +25,10 @@ use provider::{Plan, Provider, RawClient, ReplyTimes};
 /// How many turns a job has, and how many calls the turns of the long one.
 const TURNS: u32 = 20;
 const CALLS: u32 = 10;
+/// What a turn may cost beside an exchange on this machine's loopback: two synced commits, of the reply and of what its tools said.
+const TURN: f64 = 15.0;
+/// What a further call in a turn may cost beside the same.
+const CALL: f64 = 1.0;
 /// How many jobs of each sort run, in turn.
 const JOBS: usize = 15;
 
@@ -66,13 +70,15 @@ async fn overhead(
         "ms",
         turns.millis(50)? - exchange,
     )
-    .beside(exchange, "the exchange with the same provider by itself");
+    .beside(exchange, "the exchange with the same provider by itself")
+    .goal(Goal::Ratio(TURN));
     let call = Figure::cost(
         "each further call of a tool in a turn, p50",
         "ms",
         calls.millis(50)?,
     )
-    .beside(exchange, "the same");
+    .beside(exchange, "the same")
+    .goal(Goal::Ratio(CALL));
     Ok(vec![turn, call])
 }
 
