@@ -9,6 +9,11 @@ use crate::otel;
 /// The prefix of environment variables that set a key.
 const PREFIX: &str = "ROPEWALK_";
 
+/// Returns the name of the variable that sets `key`, dotted.
+pub(crate) fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
+}
+
 /// Lays the variables that set keys over what is there.
 pub(crate) fn add_environment(layers: &mut Layers, environment: &Environment) {
     for (key, name, text) in otel::settings(environment) {

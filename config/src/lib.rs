@@ -33,7 +33,7 @@ pub use entry::Entry;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use language::fenced;
-pub use load::{DEFAULTS, LoadedConfig, PROJECT_FILE, user_file};
+pub use load::{DEFAULTS, LoadedConfig, PROJECT_FILE, is_open_to_all, user_file};
 pub use locations::Locations;
 pub use origin::Origin;
 pub use otel::OtelVariables;

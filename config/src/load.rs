@@ -1,12 +1,13 @@
 //! Loads the configuration of a directory: defaults < user < project < environment < flags < whoever manages the machine.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::check;
 use crate::entry::{Entry, without_secrets};
 use crate::environment::Environment;
 use crate::error::ConfigError;
-use crate::given::{add_environment, add_override};
+use crate::given::{add_environment, add_override, variable};
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
 use crate::otel::OtelVariables;
@@ -167,6 +168,22 @@ impl LoadedConfig {
         found
     }
 
+    /// Names the logins that stand in a file which everybody on this machine may read, a line each, and how to mend that.
+    pub fn exposed(&self) -> Vec<String> {
+        let leaves = self.layers.leaves().into_iter();
+        let exposed = leaves.filter_map(|(key, value)| {
+            let origin = self.origin(&key);
+            let place = origin.file().filter(|place| is_open_to_all(place))?;
+            credentials(value.as_str()?).next()?;
+            let place = place.display();
+            Some(format!(
+                "{origin}: `{key}` holds a login, and everybody on this machine may read the file; `chmod o= {place}`, or set `${}` instead",
+                variable(&key)
+            ))
+        });
+        exposed.collect()
+    }
+
     /// Returns every value with its origin, in the order of the defaults; keys of their sections that nobody has set have
     /// none.
     pub fn entries(&self) -> Vec<Entry> {
@@ -218,6 +235,13 @@ fn keys_without_default() -> impl Iterator<Item = (&'static str, &'static str)> 
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         section.filter(|_| is_name).map(|section| (section, key))
     })
+}
+
+/// Says that everybody on this machine may read the file at `path`; nobody reads one that is not there.
+pub fn is_open_to_all(path: &Path) -> bool {
+    const OTHERS: u32 = 0o004;
+    let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
+    mode.is_ok_and(|mode| mode & OTHERS != 0)
 }
 
 /// Returns where a user's file lies, if there can be one.

@@ -1,7 +1,7 @@
 //! Says where a value of the configuration was set.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -46,6 +46,16 @@ impl Origin {
             Self::Project { .. } => "policy.rules.project",
             Self::Environment(_) | Self::Flag => "policy.rules.flags",
             Self::Managed { .. } => "policy.rules.managed",
+        }
+    }
+
+    /// Returns the file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::User { path, .. } | Self::Project { path, .. } | Self::Managed { path, .. } => {
+                Some(path)
+            }
+            Self::Default | Self::Environment(_) | Self::Flag => None,
         }
     }
 

@@ -120,6 +120,8 @@ pub(crate) async fn examine(
         }
     };
     findings.push(Finding::new("config", Fitness::Ok, source(&project.loaded)));
+    let exposed = project.loaded.exposed().into_iter();
+    findings.extend(exposed.map(|told| Finding::new("config", Fitness::Warn, told)));
     if let Ok(git) = &git {
         findings.extend(repository(&project, git).await);
     }

@@ -1,6 +1,5 @@
 //! Starts the bus on the transport that the configuration names.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use ropewalk_bus::{
     StreamOptions, TransportOptions,
 };
 use ropewalk_config::settings::{BusSettings, StoreLocation, Transport};
-use ropewalk_config::{Environment, Origin};
+use ropewalk_config::{Environment, Origin, is_open_to_all};
 use ropewalk_schemas::Slug;
 use ropewalk_store::Store;
 use tokio::io::AsyncReadExt;
@@ -135,9 +134,7 @@ fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError>
 
 /// Refuses a file of secrets that everybody on this machine may read; whoever connects says that it is missing.
 fn kept_close(key: &str, path: &Path) -> Result<(), CliError> {
-    const OTHERS: u32 = 0o004;
-    let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
-    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+    if is_open_to_all(path) {
         let place = path.display();
         let text = (
             format!("{key}: everybody on this machine may read `{place}`"),

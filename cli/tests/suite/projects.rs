@@ -186,6 +186,34 @@ fn the_way_into_a_broker_is_looked_at_before_it_is_gone() {
 }
 
 #[test]
+fn a_login_in_a_file_that_everybody_may_read_is_told_with_the_line_and_never_shown() {
+    let world = World::scripted();
+    let address = "postgres://ropewalk:geheim@127.0.0.1:1/ropewalk";
+    let text = project_file(&world) + &format!("\n[store]\nlocation = \"{address}\"\n");
+    world.write("ropewalk.toml", &text);
+    let file = world.repository().join("ropewalk.toml");
+    for (mode, close) in [(0o644, false), (0o640, true), (0o600, true)] {
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let checked = world.json("config check");
+        let findings = doctor(&world, "");
+        let of_config = |found: &&Value| found["check"] == "config" && found["verdict"] == "warn";
+        let found = findings.iter().find(of_config);
+        for told in [checked["warnings"].get(0), found] {
+            let told = told.map(Value::to_string).unwrap_or_default();
+            assert!(!told.contains("geheim"), "{told}");
+            for wanted in [
+                "`store.location` holds a login",
+                "ropewalk.toml:",
+                "chmod o=",
+                "$ROPEWALK_STORE__LOCATION",
+            ] {
+                assert_eq!(told.contains(wanted), !close, "{mode:o}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_only_a_broker_elsewhere_uses_is_said_to_be_unused() {
     let world = World::scripted();
     let line = "config check --set bus.inbox_prefix=_INBOX_up --set bus.root_certificates=ca.pem";

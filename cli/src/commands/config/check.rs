@@ -88,6 +88,7 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
         Err(fault) => return Err(fault),
     }
     warnings.extend(unused(&project.config().bus));
+    warnings.extend(project.loaded.exposed());
     Ok(warnings)
 }
 
