@@ -112,7 +112,10 @@ impl Frame {
             notes.0.stop();
         });
         let timekeeper = Context::new(services, ComponentName::parse(timers::TIMEKEEPER)?);
-        supervisor.spawn("schedule", schedule::run(timekeeper, stop.clone()));
+        let until = stop.clone();
+        supervisor.keep("schedule", move || {
+            schedule::run(timekeeper.clone(), until.clone())
+        });
         if suspects.alone().is_empty() {
             consume(services, consumers, supervisor);
         } else {

@@ -124,6 +124,23 @@ impl Supervisor {
         });
     }
 
+    /// As [`Supervisor::spawn_again`], by the usual rests, for what looks after a process and is shown in the log alone.
+    pub fn keep<Work>(&self, name: &'static str, start: impl Fn() -> Work + Send + 'static)
+    where
+        Work: Future<Output = ()> + Send + 'static,
+    {
+        let tell: CrashHandler = Box::new(move |message, rest| {
+            let then = match rest {
+                Some(rest) => format!("is started again in {rest:?}"),
+                None => "has crashed too often, the program ends".to_owned(),
+            };
+            error!(task.name = name, "`{name}` crashed and {then}: {message}");
+            async {}.boxed()
+        });
+        let start = move || start().boxed();
+        self.spawn_again(name, Restarts::default(), start, tell);
+    }
+
     fn watch(
         &self,
         name: &'static str,
@@ -270,6 +287,26 @@ mod tests {
         assert_eq!(failure.name, "part");
         let told = told.lock().unwrap().clone();
         assert_eq!(told, [Some(1), Some(2), Some(4), Some(8), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_looks_after_a_process_begins_anew_and_ends_with_it() {
+        let supervisor = Supervisor::new(Shutdown::new());
+        let begun: Arc<Mutex<u32>> = Arc::default();
+        let stop = supervisor.shutdown().soft().clone();
+        let count = Arc::clone(&begun);
+        supervisor.keep("backups", move || {
+            let (count, stop) = (Arc::clone(&count), stop.clone());
+            async move {
+                *count.lock().unwrap() += 1;
+                assert_ne!(*count.lock().unwrap(), 1, "out of rope");
+                stop.cancelled().await;
+            }
+        });
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(*begun.lock().unwrap(), 2);
+        supervisor.shutdown().begin();
+        assert_eq!(supervisor.drain(Duration::from_secs(5)).await, Ok(vec![]));
     }
 
     #[tokio::test]

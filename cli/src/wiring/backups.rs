@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_store::{BackupError, Store};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 /// How old the newest backup may become.
@@ -20,21 +21,30 @@ const KEPT: usize = 3;
 pub(super) fn daily(store: Store, state: &Path, clock: Clock, supervisor: &Supervisor) {
     let directory = state.join("backups");
     let stop = supervisor.shutdown().soft().clone();
-    supervisor.spawn("backups", async move {
-        loop {
-            let wait = match left(newest(&directory), clock.now()) {
-                Some(left) => left,
-                None => match back_up(&store, &directory).await {
-                    Some(wait) => wait,
-                    None => return,
-                },
-            };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = clock.sleep(wait) => {}
-            }
-        }
+    supervisor.keep("backups", move || {
+        run(
+            store.clone(),
+            directory.clone(),
+            clock.clone(),
+            stop.clone(),
+        )
     });
+}
+
+async fn run(store: Store, directory: PathBuf, clock: Clock, stop: CancellationToken) {
+    loop {
+        let wait = match left(newest(&directory), clock.now()) {
+            Some(left) => left,
+            None => match back_up(&store, &directory).await {
+                Some(wait) => wait,
+                None => return,
+            },
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(wait) => {}
+        }
+    }
 }
 
 /// Writes a backup and returns how long to wait for the next one; `None` when this is not the place for any.

@@ -3,6 +3,7 @@
 //! models do with their tools. Whatever else was changed holds from the next start on.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_config::Environment;
@@ -48,32 +49,48 @@ impl Follower {
         let user_file = ropewalk_config::user_file(environment);
         let files: Vec<PathBuf> = project_file.into_iter().chain(user_file).collect();
         let (environment, stop) = (environment.clone(), supervisor.shutdown().soft().clone());
-        supervisor.spawn("configuration", async move {
-            let mut known = texts(&files);
-            let mut refused = None;
-            loop {
+        let load = Arc::new(load);
+        supervisor.keep("configuration", move || {
+            let (follower, files) = (self.clone(), files.clone());
+            let (environment, load) = (environment.clone(), Arc::clone(&load));
+            let stop = stop.clone();
+            async move {
                 tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = tokio::time::sleep(LOOK) => {}
-                }
-                let now = texts(&files);
-                if now == known {
-                    continue;
-                }
-                match self.take(&environment, &load) {
-                    Ok(()) => {
-                        info!("models and rules are those of the changed configuration");
-                        known = now;
-                    }
-                    // It may be trusted or mended later.
-                    Err(error) if refused.as_ref() != Some(&now) => {
-                        warn!("the changed configuration does not hold: {error}");
-                        refused = Some(now);
-                    }
-                    Err(_) => {}
+                    () = stop.cancelled() => {}
+                    () = follower.follow(&files, &environment, load.as_ref()) => {}
                 }
             }
         });
+    }
+
+    /// Takes what the files say whenever one of them was changed.
+    async fn follow(
+        &self,
+        files: &[PathBuf],
+        environment: &Environment,
+        load: &impl Fn() -> Result<Project, CliError>,
+    ) {
+        let mut known = texts(files);
+        let mut refused = None;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = texts(files);
+            if now == known {
+                continue;
+            }
+            match self.take(environment, load) {
+                Ok(()) => {
+                    info!("models and rules are those of the changed configuration");
+                    known = now;
+                }
+                // It may be trusted or mended later.
+                Err(error) if refused.as_ref() != Some(&now) => {
+                    warn!("the changed configuration does not hold: {error}");
+                    refused = Some(now);
+                }
+                Err(_) => {}
+            }
+        }
     }
 
     fn take(

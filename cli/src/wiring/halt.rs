@@ -7,6 +7,7 @@ use ropewalk_runtime::{Brake, Clock, Supervisor};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::halt::Halt;
 use ropewalk_store::{ReadError, Store};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 /// How often the store is asked: no model call and no command begins later than that after everything was stopped.
@@ -22,22 +23,26 @@ pub(crate) async fn brake(
     follow(&brake, store).await?;
     let (followed, store, clock) = (brake.clone(), store.clone(), clock.clone());
     let stop = supervisor.shutdown().soft().clone();
-    supervisor.spawn("halt", async move {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = clock.sleep(LOOK) => {}
-            }
-            // As it was, as long as nobody can say.
-            if let Err(error) = follow(&followed, &store).await {
-                warn!(
-                    "whether everything is stopped is not known: {}",
-                    Words::of(&error)
-                );
-            }
-        }
+    supervisor.keep("halt", move || {
+        run(followed.clone(), store.clone(), clock.clone(), stop.clone())
     });
     Ok(brake)
+}
+
+async fn run(brake: Brake, store: Store, clock: Clock, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(LOOK) => {}
+        }
+        // As it was, as long as nobody can say.
+        if let Err(error) = follow(&brake, &store).await {
+            warn!(
+                "whether everything is stopped is not known: {}",
+                Words::of(&error)
+            );
+        }
+    }
 }
 
 /// Says who stopped everything, and what lets it go on.

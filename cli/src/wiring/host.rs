@@ -431,7 +431,10 @@ fn looked_after(
     let budgets = ropewalk_builder::budgets(&project.config().budget);
     let engine = models::compacting(engine.with_budgets(budgets), project)?;
     let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
-    supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
+    supervisor.keep("outages", move || {
+        let (watched, stop) = (watched.clone(), stop.clone());
+        async move { watched.watch_outages(stop).await }
+    });
     Ok(engine)
 }
 

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::advice::Words;
 use ropewalk_store::Store;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 /// How long after one time comes the next.
@@ -23,45 +24,54 @@ pub(super) fn daily(
     supervisor: &Supervisor,
 ) {
     let stop = supervisor.shutdown().soft().clone();
-    supervisor.spawn("retention", async move {
-        loop {
-            let before = clock.now() - TimeDelta::days(days.into());
-            let forgotten = tokio::select! {
-                biased;
-                // It goes step by step; what is left is forgotten after the next start.
-                () = stop.cancelled() => return,
-                forgotten = store.forget(before) => forgotten,
-            };
-            match forgotten {
-                Ok(forgotten) if forgotten.events > 0 => {
-                    info!(
-                        "forgot {} events that are older than {days} days",
-                        forgotten.events
-                    );
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    warn!(
-                        "old events stay until they are tried again tomorrow: {}",
-                        Words::of(&error)
-                    );
-                }
+    supervisor.keep("retention", move || {
+        run(
+            (store.clone(), state.clone()),
+            days,
+            clock.clone(),
+            stop.clone(),
+        )
+    });
+}
+
+async fn run((store, state): (Store, PathBuf), days: u32, clock: Clock, stop: CancellationToken) {
+    loop {
+        let before = clock.now() - TimeDelta::days(days.into());
+        let forgotten = tokio::select! {
+            biased;
+            // It goes step by step; what is left is forgotten after the next start.
+            () = stop.cancelled() => return,
+            forgotten = store.forget(before) => forgotten,
+        };
+        match forgotten {
+            Ok(forgotten) if forgotten.events > 0 => {
+                info!(
+                    "forgot {} events that are older than {days} days",
+                    forgotten.events
+                );
             }
-            match transcripts::forget(&store, &state, before).await {
-                Ok(forgotten) if forgotten > 0 => {
-                    info!("forgot {forgotten} transcripts that are older than {days} days");
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    warn!("old transcripts stay until they are tried again tomorrow: {error}");
-                }
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = clock.sleep(EVERY) => {}
+            Ok(_) => {}
+            Err(error) => {
+                warn!(
+                    "old events stay until they are tried again tomorrow: {}",
+                    Words::of(&error)
+                );
             }
         }
-    });
+        match transcripts::forget(&store, &state, before).await {
+            Ok(forgotten) if forgotten > 0 => {
+                info!("forgot {forgotten} transcripts that are older than {days} days");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                warn!("old transcripts stay until they are tried again tomorrow: {error}");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(EVERY) => {}
+        }
+    }
 }
 
 #[cfg(test)]
