@@ -31,7 +31,7 @@ use super::SharedState;
 use super::context::{self, builds_in};
 use super::error::BuilderError;
 use super::processes::Duty;
-use lease_reaper::Court;
+use lease_reaper::LeaseReaper;
 
 /// The first pause after a call. A call may come just before the commit that it speaks of, so the next look is soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -57,13 +57,13 @@ pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: Canc
     let mut bell = shared.signals.scheduler();
     let mut chores = Chores::default();
     let mut pause = FIRST_PAUSE;
-    let mut lease_reaper = Court::default();
+    let mut lease_reaper = LeaseReaper::default();
     while !ending.is_cancelled() {
         bell.borrow_and_update();
         if let Err(error) = look(&shared, &context, &mut chores).await {
             warn!("the builds could not be looked after: {error}");
         }
-        if let Err(error) = lease_reaper.sit(&shared, &context).await {
+        if let Err(error) = lease_reaper.reap(&shared, &context).await {
             warn!("the locks could not be looked after: {error}");
         }
         if let Err(error) = retirements::raise(&shared, &context).await {

@@ -21,34 +21,34 @@ use crate::error::BuilderError;
 const LOOKS: u32 = 4;
 
 /// Watches the locks of all processes on its own clock.
-pub(super) struct Court {
+pub(super) struct LeaseReaper {
     judge: Judge,
     began: Instant,
-    sat: Option<Instant>,
+    looked: Option<Instant>,
 }
 
-impl Default for Court {
+impl Default for LeaseReaper {
     fn default() -> Self {
         Self {
             judge: Judge::new(),
             began: Instant::now(),
-            sat: None,
+            looked: None,
         }
     }
 }
 
-impl Court {
+impl LeaseReaper {
     /// Looks at the locks, if it is time, and expires those that nobody renews.
-    pub(super) async fn sit(
+    pub(super) async fn reap(
         &mut self,
         shared: &SharedState,
         context: &Context,
     ) -> Result<(), BuilderError> {
         let pause: Duration = shared.options.lease / LOOKS;
-        if self.sat.is_some_and(|sat| sat.elapsed() < pause) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < pause) {
             return Ok(());
         }
-        self.sat = Some(Instant::now());
+        self.looked = Some(Instant::now());
         let query = Query::new().equal("state", LeaseState::Granted.as_str());
         let leases = context.store.list::<Lease>(query).await?;
         let dead: Vec<Versioned<Lease>> = self

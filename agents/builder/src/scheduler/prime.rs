@@ -58,8 +58,9 @@ pub(crate) async fn prime(
         }
         Ok(Some(()))
     })?;
-    settle(shared, context, id).await?;
+    // Before a task may be claimed: a branch that cannot be there is asked about before a model is paid.
     publish::publish(shared, context, id).await?;
+    settle(shared, context, id).await?;
     shared.signals.wake_loops();
     Ok(())
 }
