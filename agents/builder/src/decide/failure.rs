@@ -266,6 +266,20 @@ pub const fn is_counted(class: FailureClass) -> bool {
     matches!(remedy(class), Remedy::Agent | Remedy::Less)
 }
 
+/// Returns whether whoever goes on after a failure of `class` goes on from the work that is there. Where nothing new was to be
+/// expected of it, it stood against other work, or it was lost sight of, one begins anew, with that work in the prompt.
+pub const fn is_worth_keeping(class: FailureClass) -> bool {
+    !matches!(
+        class,
+        FailureClass::NoProgress
+            | FailureClass::Conflict
+            | FailureClass::ContextFull
+            | FailureClass::ReplyTooLarge
+            | FailureClass::DoomLoop
+            | FailureClass::Interrupted
+    )
+}
+
 fn pause(before: usize, limits: &Limits, jitter: f64) -> TimeDelta {
     let doublings = u32::try_from(before).unwrap_or(u32::MAX).min(16);
     let ceiling = limits

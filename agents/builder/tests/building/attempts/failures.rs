@@ -216,6 +216,45 @@ async fn who_goes_on_after_an_answer_finds_what_was_made_before_it() {
     open.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_goes_on_after_the_last_try_finds_what_was_made_before_it() {
+    let shell = |command: &str| json!({ "command": command });
+    let done = json!({ "summary": "It was done." });
+    let rule = |attempt: u32, turn: u32, tool: &str, input: &Value| {
+        format!(
+            "- agent: build\n  task: T-1\n  attempt: {attempt}\n  turn: {turn}\n  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+        )
+    };
+    let rules = [
+        rule(1, 1, "bash", &shell("echo half > T-1.txt")),
+        rule(1, 2, "finish", &done),
+        rule(
+            2,
+            1,
+            "bash",
+            &shell("grep -q half T-1.txt && echo good >> T-1.txt"),
+        ),
+        rule(2, 2, "finish", &done),
+    ];
+    let house = House::new(&script(&rules)).with(|options| options.tries.tries = 1);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let build = paused(&open, spec).await;
+    let tasks = open.tasks(build.id).await;
+    let failure = task(&tasks, "T-1").failures.last().unwrap().clone();
+    assert_eq!(failure.class, FailureClass::ValidationFailed);
+    open.answer("T-1", "guide: Add the other half.").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let again = house.prompts("T-1").pop().unwrap();
+    let told = "The checkout holds the work of an earlier conversation";
+    assert!(
+        again.contains(told) && again.contains("Add the other half."),
+        "{again}"
+    );
+    open.close().await;
+}
+
 /// Three independent tasks, of which T-2 passes only with advice.
 fn stubborn() -> House {
     let rules = [

@@ -8,7 +8,7 @@ use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, CommitId};
 
 use super::{Arm, On, Phase, State, Transition};
-use crate::decide::failure::{Answer, fingerprint, is_counted};
+use crate::decide::failure::{Answer, fingerprint, is_counted, is_worth_keeping};
 use crate::machine::task::{FailedAttempt, Input};
 use crate::machine::{Ask, Effect};
 
@@ -223,8 +223,8 @@ impl Transition {
                 self.ask_whether(shown, protected);
             }
             Answer::Fail { class } => {
-                // Who gave up has said why: whoever goes on after an answer goes on from what is there.
-                if class == FailureClass::Blocked
+                // Whoever goes on after an answer goes on from what is there.
+                if is_worth_keeping(class)
                     && let Some(kept) = kept
                 {
                     self.task.resume_from = Some(kept.candidate);
