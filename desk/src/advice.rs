@@ -182,9 +182,10 @@ impl Advice for ApproveError {
             Self::PutAway { spec, .. } => {
                 format!("ask for another one with `ropewalk spec revise {spec} WORDS`")
             }
-            Self::Stale {
-                newest, revision, ..
-            } => format!("read revision {revision} and approve `{newest}`"),
+            // Whoever copied the new hash from here would approve what nobody has read.
+            Self::Stale { revision, .. } => {
+                format!("read revision {revision}, then approve the hash that it is shown with")
+            }
             Self::Forbidden(error) => return error.next(),
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
             Self::NotReady {

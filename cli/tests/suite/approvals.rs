@@ -130,7 +130,14 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
     let said = world.refused(&format!("spec diff {id}"), 1);
     assert!(said.contains("has one revision"), "{said}");
     let said = world.refused(&format!("spec approve {id}"), 3);
-    assert!(said.contains(old) && said.contains("price"), "{said}");
+    assert!(
+        said.contains("spec show") && said.contains("price"),
+        "{said}"
+    );
+    assert!(
+        !said.contains(old),
+        "what is approved is read first: {said}"
+    );
     let up = world.up();
     world.run(&format!("spec revise {id} rests too"));
     let second = until(&world, &format!("spec show {id}"), |spec| {
@@ -153,10 +160,16 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
         "{said}"
     );
     let said = world.refused(&format!("spec approve {id} --hash {old}"), 1);
-    assert!(said.contains(new), "{said}");
+    assert!(said.contains("read revision 2"), "{said}");
+    assert!(
+        !said.contains(new),
+        "what is approved is read first: {said}"
+    );
     assert_eq!(world.json("build list"), Value::Array(Vec::new()));
-    let done = world.json(&format!("spec approve {id} --hash {new}"));
+    let done = world.json(&format!("spec approve {id} --hash {new} --priority 2"));
     let build = text(&done["build"]);
+    let listed = until(&world, "build list", |builds| builds[0]["id"].is_string());
+    assert_eq!(listed[0]["priority"], 2, "{listed}");
     let ended = until(&world, &format!("build show {build}"), |build| {
         build["state"] == "succeeded" || build["state"] == "failed"
     });

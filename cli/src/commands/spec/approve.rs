@@ -109,7 +109,7 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         let text = (
             format!("an approval names what it approves (price {price})"),
             format!(
-                "read `ropewalk spec show {}`, then add `--hash {newest}`",
+                "read `ropewalk spec show {}`, then add `--hash` and the hash that it shows",
                 spec.id
             ),
         );
