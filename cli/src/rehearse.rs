@@ -283,7 +283,7 @@ fn is_done_well(idea: &IdeaReport) -> bool {
         && idea
             .build
             .as_ref()
-            .is_some_and(|build| build.status == "succeeded")
+            .is_some_and(|build| build.state == "succeeded")
 }
 
 /// Returns whether nothing will happen to `idea` any more though it is not reviewed.
@@ -292,7 +292,7 @@ fn is_stuck(idea: &IdeaReport) -> bool {
     let waits = idea
         .build
         .as_ref()
-        .is_some_and(|build| build.status == "paused");
+        .is_some_and(|build| build.state == "paused");
     refused || waits
 }
 
@@ -341,7 +341,7 @@ fn summary(idea: &IdeaReport) -> String {
     format!(
         "{}: {} on {}, {} commits in {} attempts",
         idea.slug,
-        build.status,
+        build.state,
         build.branch,
         build.commits.len(),
         build.attempts

@@ -342,9 +342,8 @@ fn specifications_understand_every_answer_whatever_the_labels_say() {
         "a_yes_to_the_question",
         "words_to_the_question",
         "an_answer_",
-        "failures_of_a_whole_build",
+        "what_the_check_of_a_whole_build_found",
         "a_blocking_question_holds",
-        "an_answered_question",
         "rethinking_a_task",
     ])
     .unwrap();

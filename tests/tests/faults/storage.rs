@@ -51,7 +51,7 @@ async fn a_database_that_somebody_locks_for_seconds_only_delays() -> anyhow::Res
     until_events(project.path(), &mut up, "task.started", 2).await?;
     let mut holder = python(
         &project,
-        "connection.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\ntime.sleep(5)\nconnection.execute('COMMIT')\n",
+        "connection.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\ntime.sleep(30)\nconnection.execute('COMMIT')\n",
     )
     .stdout(Stdio::piped())
     .spawn()?;

@@ -11,7 +11,7 @@ use crate::world::house::{House, OpenHouse, git, task, writes};
 /// Builds until the second task has failed, and a person says that they fix it, on a branch that has what landed.
 async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
     let spec = failed(open).await;
-    open.answer("T-2", "I'll fix this manually").await;
+    open.answer("T-2", "manual").await;
     let (build, _) = open
         .until(spec, |build, _| {
             build.state == BuildState::Failed && build.published == build.head
@@ -162,7 +162,7 @@ async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
     let spec = open.approve(plan).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
-    open.answer("T-2", "I'll fix this manually").await;
+    open.answer("T-2", "manual").await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Failed)
         .await;

@@ -420,6 +420,12 @@ fn every_answer_has_the_same_effect_whatever_the_labels_say() {
         "merging::",
         "budget::",
         "side_by_side::",
+        "ground::",
+        "resolving::",
+        "by_hand::",
+        "reopening::",
+        "stuck::",
+        "several_files::",
     ];
     ropewalk_tests::labels::run_again_reworded(&answering).unwrap();
 }
