@@ -1,6 +1,7 @@
 //! Decides what the pass of a check is worth, by how the same check fared on the tree before.
 
 use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
+use ropewalk_schemas::task::Expectation;
 
 use crate::judge::Ruling;
 use crate::obstacle;
@@ -38,6 +39,8 @@ const SELECTED_NONE: &[&str] = &[
     "NO TESTS RAN",
     "No tests found",
     "No test files found",
+    "No tests to run",
+    "No tests were found",
 ];
 
 /// Returns whether a run came as far as looking for tests, and none was selected.
@@ -50,13 +53,24 @@ pub fn selected_no_test(run: &CheckRun) -> bool {
     run.exit_code.is_some() && none && !says(DID_NOT_RUN)
 }
 
+/// Returns whether a run tells no number of tests though one is asked for, and found no reason why there is none.
+pub fn is_uncounted(run: &CheckRun, expected: &Expectation) -> bool {
+    let asks = matches!(expected, Expectation::Tests(_));
+    let could_run = run.exit_code.is_some() && obstacle::of(run).is_none();
+    asks && could_run && run.tests.is_none() && !stumbles(run)
+}
+
 /// Decides what a pass is worth when the check fared like this on the tree before.
 ///
 /// `run` is the run there, `ruling` what followed from it.
-pub fn of(ruling: &Ruling, run: &CheckRun, preserves: bool) -> Proof {
+pub fn of(ruling: &Ruling, run: &CheckRun, expected: &Expectation, preserves: bool) -> Proof {
     match ruling {
         Ruling::Holds if preserves => Proof::Preserved,
         Ruling::Holds => Proof::PassedBefore,
+        // Whatever it said, it held but for a number that nobody could read.
+        Ruling::Fails { .. } if run.exit_code == Some(0) && is_uncounted(run, expected) => {
+            Proof::TooFewTests
+        }
         Ruling::Fails { class, .. } if checked(*class, run) => Proof::AssertionFailed,
         Ruling::Fails { .. } if has_too_few_tests(run) => Proof::TooFewTests,
         Ruling::Fails { .. } | Ruling::Held { .. } | Ruling::Cancelled => Proof::CouldNotRun,
@@ -240,6 +254,7 @@ mod tests {
             let found = of(
                 &fails(FailureClass::ValidationFailed),
                 &run(code, output),
+                &Expectation::ExitZero,
                 false,
             );
             assert_eq!(found, expected, "{output}");
@@ -249,12 +264,59 @@ mod tests {
             FailureClass::MissingDependency,
             FailureClass::Timeout,
         ] {
-            assert_eq!(of(&fails(class), &run(1, ""), false), Proof::CouldNotRun);
+            let found = of(&fails(class), &run(1, ""), &Expectation::ExitZero, false);
+            assert_eq!(found, Proof::CouldNotRun);
         }
         let held = Ruling::Held {
             finding: String::new(),
         };
-        assert_eq!(of(&held, &run(127, ""), false), Proof::CouldNotRun);
+        let found = of(&held, &run(127, ""), &Expectation::ExitZero, false);
+        assert_eq!(found, Proof::CouldNotRun);
+    }
+
+    #[test]
+    fn tests_that_nobody_counted_are_no_assertion_that_failed() {
+        let tests = Expectation::Tests(5);
+        let failed = fails(FailureClass::ValidationFailed);
+        let text = Expectation::Contains("good".to_owned());
+        for (code, output, expected, proof, uncounted) in [
+            (0, "all good", &tests, Proof::TooFewTests, true),
+            (0, "", &tests, Proof::TooFewTests, true),
+            (1, "FAIL: habits", &tests, Proof::AssertionFailed, true),
+            (0, "all bad", &text, Proof::AssertionFailed, false),
+            (
+                1,
+                "test result: FAILED. 1 passed; 1 failed; 0 ignored;",
+                &tests,
+                Proof::AssertionFailed,
+                false,
+            ),
+            (
+                0,
+                "No test files found, exiting with code 0",
+                &tests,
+                Proof::CouldNotRun,
+                false,
+            ),
+            (
+                2,
+                "sh: 0: cannot open tests/all.sh: No such file",
+                &tests,
+                Proof::CouldNotRun,
+                false,
+            ),
+            (
+                1,
+                "/usr/bin/python3: No module named pytest",
+                &tests,
+                Proof::CouldNotRun,
+                false,
+            ),
+        ] {
+            let run = run(code, output);
+            assert_eq!(of(&failed, &run, expected, false), proof, "{output}");
+            assert_eq!(is_uncounted(&run, expected), uncounted, "{output}");
+        }
     }
 
     #[test]
@@ -264,15 +326,22 @@ mod tests {
             (1, "/usr/bin/python3: No module named pytest"),
             (126, "sh: 1: ./gate.sh: Permission denied"),
         ] {
-            let found = of(&failed, &run(code, output), false);
+            let found = of(&failed, &run(code, output), &Expectation::ExitZero, false);
             assert_eq!(found, Proof::CouldNotRun, "{output}");
         }
     }
 
     #[test]
     fn what_passed_before_proves_nothing_unless_it_was_to_be_preserved() {
-        assert_eq!(of(&Ruling::Holds, &run(0, ""), false), Proof::PassedBefore);
-        assert_eq!(of(&Ruling::Holds, &run(0, ""), true), Proof::Preserved);
+        for (preserves, proof) in [(false, Proof::PassedBefore), (true, Proof::Preserved)] {
+            let found = of(
+                &Ruling::Holds,
+                &run(0, ""),
+                &Expectation::ExitZero,
+                preserves,
+            );
+            assert_eq!(found, proof);
+        }
         assert!(!Proof::PassedBefore.is_any() && Proof::CouldNotRun.is_any());
     }
 

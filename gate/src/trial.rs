@@ -47,6 +47,10 @@ pub struct Trial {
     pub proof: Proof,
     /// Whether its tests were looked for, and none was selected.
     pub selected_no_test: bool,
+    /// Whether a number of tests is asked for, and what it said tells none.
+    pub uncounted: bool,
+    /// Whether it ended as what holds does.
+    pub ended_well: bool,
     /// What kept it from running.
     pub obstacle: Option<Obstacle>,
 }
@@ -83,9 +87,12 @@ pub async fn of_validations(
         let (run, ruling) = ran.ok_or(GateError::Ended)?;
         // Only the time of its own counts against a check.
         let cut = check.timeout < runner.validation_timeout && is_timeout(&ruling);
-        let proof = proof::of(&ruling, &run, false);
+        let expected = &validation.expected;
+        let proof = proof::of(&ruling, &run, expected, false);
         trials.push((!cut).then_some(Trial {
             selected_no_test: proof::selected_no_test(&run),
+            uncounted: proof::is_uncounted(&run, expected),
+            ended_well: run.exit_code == Some(0),
             obstacle: obstacle::of(&run),
             ruling,
             proof,

@@ -2,6 +2,7 @@
 //! never will.
 
 mod hindrance;
+mod uncounted;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -78,8 +79,12 @@ pub(super) async fn run(
     // What is not tried is made all the same.
     let made: Vec<&TaskBlock> = plan.tasks.iter().collect();
     for task in tasks {
-        let hindrance = hindrance::find(&options.gate, task, trial(task), &made);
-        judge(task, trial(task), hindrance.as_ref(), &unshown, &mut dry);
+        let trial = trial(task);
+        let hindrance = hindrance::find(&options.gate, task, trial, &made);
+        match trial.and_then(|trial| uncounted::find(task, trial, &made)) {
+            Some(found) if hindrance.is_none() => found.tell(&mut dry),
+            _ => judge(task, trial, hindrance.as_ref(), &unshown, &mut dry),
+        }
     }
     dry
 }
@@ -182,6 +187,8 @@ mod tests {
             ruling: ruling.clone(),
             proof: Proof::AssertionFailed,
             selected_no_test: false,
+            uncounted: false,
+            ended_well: false,
             obstacle: None,
         }
     }
@@ -209,6 +216,8 @@ mod tests {
                 ruling,
                 proof,
                 selected_no_test,
+                uncounted: false,
+                ended_well: false,
                 obstacle: None,
             };
             judge(&task("A", &[]), Some(&trial), None, &[], &mut dry);

@@ -116,3 +116,46 @@ async fn a_check_that_can_never_run_is_no_check_that_fails_as_it_should() {
     let dry = revision.dry_run.unwrap();
     assert_eq!((dry.tasks, dry.failed, dry.could_not_run), (3, 0, 1));
 }
+
+#[tokio::test]
+async fn tests_that_nobody_can_count_reach_no_approval_unnoticed() {
+    let checks = ["sh tests/all.sh", "sh tests/fails.sh", "sh tests/tells.sh"];
+    let mut plan = checked_by(&checks);
+    for task in plan["tasks"].as_array_mut().unwrap() {
+        task["validation"]["expected"] = json!("tests >= 5");
+    }
+    let mended = rule(
+        "attempt: 2, contains: ['check of task `T-001`, `sh tests/all.sh`, is not counted', 'name the runner itself']",
+        &small_plan("Pets"),
+    );
+    let files = [
+        ("tests/all.sh", "echo all is well\n"),
+        ("tests/fails.sh", "echo nothing is well; exit 1\n"),
+        (
+            "tests/tells.sh",
+            "echo 'Ran 4 tests in 0.1s'; echo; echo OK\n",
+        ),
+    ];
+    for (script, is_mended) in [
+        (rule("attempt: 1", &plan) + &mended, true),
+        (rule("idea: pets", &plan), false),
+    ] {
+        let house = House::with(&script, &files, false).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        let revision = house.revision(spec, 1).await;
+        let told = revision.validation.join("\n");
+        if is_mended {
+            assert_eq!(told, "");
+            continue;
+        }
+        for warning in [
+            "`sh tests/all.sh`, is not counted",
+            "`sh tests/fails.sh`, is not counted",
+        ] {
+            assert!(told.contains(warning), "{told}");
+        }
+        let dry = revision.dry_run.unwrap();
+        assert_eq!((dry.failed, dry.too_few_tests, dry.open()), (0, 1, 2));
+    }
+}

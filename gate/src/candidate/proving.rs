@@ -55,7 +55,8 @@ pub(super) async fn prove(
         );
         findings.fail(FailureClass::Unknown, line, &before.run.output);
     }
-    let mut proof = proof::of(&before.ruling, &before.run, block.preserves);
+    let expected = &block.validation.expected;
+    let mut proof = proof::of(&before.ruling, &before.run, expected, block.preserves);
     if proof.is_weak() && findings.is_clean() {
         let Some(passes) = passes_without_work(job, &check, changed).await? else {
             return Ok(false);

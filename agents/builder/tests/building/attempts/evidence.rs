@@ -61,6 +61,22 @@ async fn a_pass_is_worth_what_the_tree_before_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tests_that_nobody_counted_before_are_weak_evidence() {
+    let counted = "Ran 5 tests in 0.1s\n\nOK\n";
+    let house =
+        House::new(&writes("T-1", "a.txt", counted, None)).with_files(&[("a.txt", "all good\n")]);
+    let open = house.open().await;
+    let mut plan = plan("cat a.txt", false);
+    plan[0]["validation"]["expected"] = json!("tests >= 5");
+    let spec = open.approve(plan).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let evidence = open.evidence(build.id).await;
+    assert_eq!(of_task(&evidence).proof, Some(Proof::TooFewTests));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_only_verifies_is_worth_what_the_tree_before_its_build_shows() {
     let rows = [
         ("true", Proof::PassedBefore, Fulfilment::Unverified),
