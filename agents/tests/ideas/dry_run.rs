@@ -92,7 +92,8 @@ async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
         !noted.contains("of-this-plan") && checks.contains("of-this-plan"),
         "{asked}"
     );
-    assert_eq!(house.calls(), 3);
+    // Once, and four repairs.
+    assert_eq!(house.calls(), 5);
 }
 
 #[tokio::test]
@@ -157,5 +158,38 @@ async fn tests_that_nobody_can_count_reach_no_approval_unnoticed() {
         }
         let dry = revision.dry_run.unwrap();
         assert_eq!((dry.failed, dry.too_few_tests, dry.open()), (0, 1, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_mended_four_times_in_one_conversation_whatever_its_faults_are() {
+    let mut misformed = small_plan("Pets");
+    misformed["tasks"][0]["action"] = json!("INVENT");
+    let mut unknown = small_plan("Pets");
+    unknown["tasks"][1]["depends_on"] = json!(["T-099"]);
+    let passing = checked_by(&["test -f README.md"]);
+    for (last, calls) in [(small_plan("Pets"), 5), (unknown.clone(), 5)] {
+        let is_mended = last != unknown;
+        let script = [
+            rule("attempt: 1, turn: 1", &misformed),
+            rule("attempt: 1, turn: 2, contains: INVENT", &unknown),
+            rule("attempt: 2, contains: T-099", &passing),
+            rule("attempt: 3, contains: passes before the work", &unknown),
+            rule("attempt: 4, contains: INVENT", &last),
+            rule("attempt: 5", &small_plan("A fifth")),
+        ]
+        .concat();
+        let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        assert_eq!(house.calls(), calls);
+        assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+        // What fitted together once goes to people with what was found, where nothing better came.
+        let told = house.revision(spec, 1).await.validation.join("\n");
+        assert_eq!(
+            told.contains("passes before the work"),
+            !is_mended,
+            "{told}"
+        );
     }
 }

@@ -157,7 +157,7 @@ impl House {
             auto_generate: self.auto_generate,
             shell: Shell::Bash,
             own_runner: false,
-            repairs: 1,
+            repairs: 4,
             gate: Arc::new(gate),
             lessons: LessonOptions {
                 minimum: 0.7,

@@ -195,6 +195,16 @@ impl<'a> Conversation<'a> {
         self.spent = self.used();
     }
 
+    /// Returns how often the result of this try was sent back.
+    pub(super) const fn repairs(&self) -> u32 {
+        self.repairs
+    }
+
+    /// Counts what was sent back before this try as its own.
+    pub(super) const fn count_repairs(&mut self, repairs: u32) {
+        self.repairs = repairs;
+    }
+
     /// Answers the calls that handed in the last result, which held.
     pub(super) fn accept(&mut self, told: &str) {
         if let Some((mut blocks, calls)) = self.handed_in.take() {

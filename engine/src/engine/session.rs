@@ -108,6 +108,19 @@ impl<'a> Session<'a> {
         self.since = self.turn;
     }
 
+    /// As [`Self::send_back`], as one of the repairs of the result, of which what the session itself sent back are others; false,
+    /// and nothing is sent back, where they are used up.
+    pub fn repair(&mut self, told: &str) -> bool {
+        let repairs = self.conversation.repairs();
+        let submission = self.job.submission.as_ref();
+        if submission.is_none_or(|submission| repairs >= submission.repairs) {
+            return false;
+        }
+        self.send_back(told);
+        self.conversation.count_repairs(repairs + 1);
+        true
+    }
+
     async fn turns(
         &mut self,
         cancel: &CancellationToken,

@@ -14,9 +14,6 @@ use crate::specification::submission::{ModelSubmission, Plan};
 use crate::specification::{SpecificationOptions, dry_run, earlier, prompt, validate};
 use crate::withdrawal::Commission;
 
-/// So often what trying the checks showed goes back to the model.
-const DRY_RUNS: u32 = 2;
-
 /// Stands before what trying the checks showed.
 const TRIED: &str = " the checks were tried on the repository as it is;";
 
@@ -49,7 +46,6 @@ pub(super) async fn draft(
         .map_err(|error| failure::of_job(&error))?;
     let commission = Commission::Draft(material.spec.id, &material.spec.idea);
     let mut handed_in: Option<Box<Plan>> = None;
-    let (mut dry_runs, mut repairs) = (0, 0);
     loop {
         let cancel = CancellationToken::new();
         let run = session.run(&cancel, &SilentObserver);
@@ -69,30 +65,26 @@ pub(super) async fn draft(
         let dry = dry_run::run(options, &material.look.commit, &plan, &untried).await;
         let faults = plan.faults.len();
         let all = [plan.faults.clone(), dry.faults.clone()].concat();
-        if plan.faults.is_empty() {
+        let fits = plan.faults.is_empty();
+        if fits {
             plan.dry_run = Some(dry.count);
             plan.warnings
                 .splice(..0, dry.faults.into_iter().chain(dry.notes));
-            if all.is_empty() || dry_runs == DRY_RUNS {
-                return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
-            }
-            dry_runs += 1;
             handed_in = Some(plan);
-        } else if repairs == options.repairs {
+        }
+        let tried = if all.len() > faults { TRIED } else { "" };
+        let told = format!(
+            "not accepted;{tried} mend this and call again, with `amends` for what changes alone: {}",
+            all.join("; ")
+        );
+        if fits && all.is_empty() || !session.repair(&told) {
             let refusal = EngineError::Submission {
                 name: prompt::SUBMIT.to_owned(),
-                tries: repairs + 1,
+                tries: options.repairs + 1,
                 errors: all,
             };
             return Ok(settled(handed_in, &refusal));
-        } else {
-            repairs += 1;
         }
-        let tried = if all.len() > faults { TRIED } else { "" };
-        session.send_back(&format!(
-            "not accepted;{tried} mend this and call again, with `amends` for what changes alone: {}",
-            all.join("; ")
-        ));
     }
     Ok(Draft::Refused("the model handed in nothing".to_owned()))
 }
