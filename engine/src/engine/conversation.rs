@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ropewalk_llm::{Block, Message, ModelRequest, Reply, Role, StopReason, ToolUse, Usage};
+use ropewalk_llm::{
+    Block, Message, ModelRequest, Reply, Role, StopReason, ToolChoice, ToolUse, Usage,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +19,7 @@ use crate::compaction::{message_tokens, request_tokens};
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
 use crate::job::{Job, Outcome};
-use crate::submission::Intake;
+use crate::submission::{Intake, Submission};
 use crate::tool::malformed;
 
 /// So many replies in a row that call nothing end a job that has a result to hand in.
@@ -61,6 +63,8 @@ pub(super) struct Conversation<'a> {
     tool_calls: u32,
     repairs: u32,
     only_text: u32,
+    /// Whether the model is made to hand in its result with the next reply.
+    must_submit: bool,
 }
 
 impl<'a> Conversation<'a> {
@@ -86,6 +90,7 @@ impl<'a> Conversation<'a> {
             tool_calls: 0,
             repairs: 0,
             only_text: 0,
+            must_submit: false,
         }
     }
 
@@ -195,6 +200,11 @@ impl<'a> Conversation<'a> {
         self.spent = self.used();
     }
 
+    /// Tells how the next reply is asked for: what is said of this one has to agree with it.
+    pub(super) const fn expects(&mut self, next: &ToolChoice) {
+        self.must_submit = matches!(next, ToolChoice::Tool(_));
+    }
+
     /// Returns how often the result of this try was sent back.
     pub(super) const fn repairs(&self) -> u32 {
         self.repairs
@@ -288,7 +298,7 @@ impl<'a> Conversation<'a> {
                 text: self.text(),
             });
         }
-        let advice = advice(self.job, &intake.submission().name);
+        let advice = advice(self.job, intake.submission(), self.must_submit);
         observer.see(JobEvent::Advised {
             text: advice.clone(),
         });
@@ -445,17 +455,25 @@ fn taken(call: &ToolUse, next: &Result<Next, EngineError>) -> JobEvent {
     JobEvent::ResultRefused { item, reason }
 }
 
-/// Tells a model that called nothing what it can do.
-fn advice(job: &Job, finish: &str) -> String {
-    if job.tools.is_empty() {
-        format!("Nothing was handed in yet. Call `{finish}` with your result.")
+/// Tells a model that called nothing what it can do; where it is made to hand in its result next, nothing else.
+fn advice(job: &Job, submission: &Submission, must_submit: bool) -> String {
+    let finish = &submission.name;
+    // Who may put a question with the result is told where.
+    let may_ask = submission.schema["properties"]["question"].is_object();
+    let or_asks = if may_ask {
+        ", or with a `question` that has to be answered first"
+    } else {
+        ""
+    };
+    if must_submit || job.tools.is_empty() {
+        format!("Nothing was handed in yet. Call `{finish}` with your result{or_asks}.")
     } else if job.tools.contains(ASK) {
         format!(
             "No tool was called. Go on with your tools, put a question with `{ASK}`, or call `{finish}` when the work is done."
         )
     } else {
         format!(
-            "No tool was called. Go on with your tools, or call `{finish}` when the work is done."
+            "No tool was called. Go on with your tools, or call `{finish}` when the work is done{or_asks}."
         )
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Engine;
 use super::conversation::{Conversation, Next};
 use super::early::EarlyCalls;
-use super::session::open_intake;
+use super::session::{open_intake, tool_choice};
 use super::tool_call::CallingReply;
 use crate::error::EngineError;
 use crate::event::SilentObserver;
@@ -56,6 +56,7 @@ pub(super) async fn recall<'a>(
             sees_images,
             at: known.at,
         };
+        conversation.expects(&tool_choice(job, turn + 1));
         match conversation
             .hear(
                 known.reply,

@@ -213,6 +213,9 @@ impl<'a> Session<'a> {
         in_hand::advanced();
         *stop = Some(event::stop_name(&reply.stop));
         let cost = self.asked().micro_usd(&reply.model, &reply.usage);
+        let in_try = self.turn - self.since;
+        self.conversation
+            .expects(&tool_choice(self.job, in_try + 1));
         observer.see(event::message_ended(self.turn, &reply, cost));
         self.conversation.hear(reply, early, cancel, observer).await
     }
@@ -439,7 +442,7 @@ fn request(
 /// A model is made to submit where it has nothing else to do: without tools, and once it has looked around for so long that
 /// the turns left are those of a submission and its repairs. A chat without tools speaks first: a model that is made to call
 /// says nothing.
-fn tool_choice(job: &Job, turn: u32) -> ToolChoice {
+pub(super) fn tool_choice(job: &Job, turn: u32) -> ToolChoice {
     let Some(submission) = &job.submission else {
         return ToolChoice::Auto;
     };

@@ -218,3 +218,33 @@ async fn who_only_looks_around_is_made_to_submit_before_the_turns_are_over() -> 
     assert_eq!(house.requests()[0].tool_choice, ToolChoice::Auto);
     Ok(())
 }
+
+#[tokio::test]
+async fn who_writes_words_late_is_told_to_hand_in_and_nothing_else() -> anyhow::Result<()> {
+    let free = "Go on with your tools, or call `finish` when the work is done";
+    let made = "Nothing was handed in yet. Call `finish` with your result";
+    for (asks, turns) in [(false, 4), (true, 4), (false, 3)] {
+        let house = House::new(
+            "- { turn: 1, reply: { text: I will look. } }\n\
+             - { turn: 2, reply: { tools: [{ name: finish, input: { number: 3 } }] } }\n",
+        )
+        .await?;
+        let mut job = job(counting()?.0);
+        let mut submission = submission(1);
+        if asks {
+            submission.schema["properties"]["question"] = json!({ "type": "object" });
+        }
+        job.submission = Some(submission);
+        job.limits.turns = turns;
+        house.run(&job).await?;
+        let request = house.requests().pop();
+        let request = request.ok_or_else(|| anyhow::anyhow!("nobody was asked"))?;
+        let is_made = turns == 3;
+        assert_eq!(request.tool_choice == forced(), is_made);
+        let told = format!("{:?}", request.messages.last());
+        assert_eq!(told.contains(made), is_made, "{told}");
+        assert_eq!(told.contains(free), !is_made, "{told}");
+        assert_eq!(told.contains("or with a `question`"), asks, "{told}");
+    }
+    Ok(())
+}
