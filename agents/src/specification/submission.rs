@@ -195,8 +195,29 @@ fn unread(name: &str, value: &Value, schema: &Value) -> Vec<String> {
 }
 
 fn part<'a, T: Deserialize<'a>>(value: &'a Value, name: &str) -> Result<T, String> {
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| format!("`{name}`, `{}`: {}", error.path(), error.inner()))
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (place, what) = (error.path().to_string(), error.inner().to_string());
+        // What lies at the root of the part has no path.
+        let place = match place.as_str() {
+            "." => format!("`{name}`"),
+            place => format!("`{name}`, `{place}`"),
+        };
+        let mend = mend(&what);
+        format!("{place}: {what}; {mend}")
+    })
+}
+
+/// Says how a part that cannot be read is mended.
+fn mend(what: &str) -> &'static str {
+    if what.starts_with("missing field") {
+        "add it"
+    } else if what.starts_with("unknown variant") {
+        "write one of those"
+    } else if what.contains("expected") {
+        "write what is expected, as the schema of this call has it"
+    } else {
+        "write it as the schema of this call says"
+    }
 }
 
 #[cfg(test)]
@@ -296,6 +317,16 @@ mod tests {
             "id": "T-003", "phase": "types", "action": "CREATE", "file": "c", "priority": 11,
             "validation": { "command": " ", "expected": "exit 0" },
         }));
+        bad["tasks"].as_array_mut().unwrap().extend([
+            json!({
+                "id": "T-004", "phase": "types", "action": "INVENT", "file": "d",
+                "validation": { "command": "x", "expected": "exit 0" },
+            }),
+            json!({
+                "id": "T-005", "phase": "types", "action": "CREATE",
+                "validation": { "command": "x", "expected": "exit 0" },
+            }),
+        ]);
         bad["document"]["budget"] = json!("a day");
         bad["document"]["missing_inputs"] = json!(["market.md: nobody sells it"]);
         bad["document"]["context_read"] = json!([]);
@@ -317,9 +348,14 @@ mod tests {
             "`task T-001`, `gotchas`: there is no such field",
             "`task T-001`, `owner`: there is no such field",
             "`task T-002`, `validation.timeout`: there is no such field",
+            "expected a string; write what is expected",
+            "unknown variant `INVENT`, expected one of `CREATE`, ",
+            "; write one of those",
+            "missing field `file`; add it",
         ] {
             assert!(errors.contains(named), "{named}: {errors}");
         }
+        assert!(!errors.contains("`.`"), "{errors}");
         assert!(
             !errors.contains("context_read"),
             "nothing of it is lost: {errors}"

@@ -6,6 +6,7 @@ use ropewalk_schemas::specification::{Document, Interface};
 use ropewalk_schemas::task::{Action, TaskBlock};
 use ropewalk_schemas::{RequirementId, TaskId};
 
+use super::tasks::meant;
 use super::{Facts, Findings};
 use crate::idea_folder::is_placeholder_line;
 use crate::specification::order;
@@ -172,7 +173,8 @@ fn check_interfaces(interfaces: &[Interface], tasks: &[TaskBlock], findings: &mu
         for task in interface.made_by.iter().chain(&interface.used_by) {
             if !ids.contains(task) {
                 findings.fault(format!(
-                    "the interface `{shown}` names the task `{task}`, which is not there"
+                    "the interface `{shown}` names the task `{task}`, which is not there; {}",
+                    meant(task, &ids)
                 ));
             }
         }

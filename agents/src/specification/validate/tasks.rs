@@ -149,7 +149,7 @@ fn check_edges(task: &TaskBlock, ids: &BTreeSet<&TaskId>, findings: &mut Finding
 }
 
 /// Says which task was meant by an id that there is not: one that differs in case, signs or leading zeros alone.
-fn meant(id: &TaskId, ids: &BTreeSet<&TaskId>) -> String {
+pub(super) fn meant(id: &TaskId, ids: &BTreeSet<&TaskId>) -> String {
     let same = ids.iter().find(|other| plain(other) == plain(id));
     same.map_or_else(
         || "name a task of this plan".to_owned(),

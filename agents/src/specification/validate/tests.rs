@@ -318,7 +318,10 @@ fn an_interface_names_tasks_that_follow_each_other() {
     );
     for (made_by, used_by) in [("Z", "A"), ("A", "Z")] {
         let found = faults(&with(made_by, &[used_by]));
-        assert!(found.contains("names the task `Z`"), "{found}");
+        assert!(
+            found.contains("names the task `Z`, which is not there; name a task of this plan"),
+            "{found}"
+        );
     }
 }
 
