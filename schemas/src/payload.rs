@@ -36,7 +36,8 @@ pub use questions::{
 };
 pub use reviews::ReviewCompleted;
 pub use specifications::{
-    SpecApproved, SpecGenerated, SpecRejected, SpecRequested, SpecRevisionRequested,
+    SpecApproved, SpecGenerated, SpecRejected, SpecRequested, SpecRevisionRefused,
+    SpecRevisionRequested,
 };
 pub use tasks::{TaskCompleted, TaskFailed, TaskRetry, TaskSkipped, TaskStarted};
 
@@ -137,6 +138,8 @@ payloads! {
     SpecRequested(SpecRequested) = "spec.requested",
     /// Somebody asked for changes to a specification.
     SpecRevisionRequested(SpecRevisionRequested) = "spec.revision_requested",
+    /// An answer asked for changes that cannot be made now.
+    SpecRevisionRefused(SpecRevisionRefused) = "spec.revision_refused",
     /// A revision of a specification is ready to be read.
     SpecGenerated(SpecGenerated) = "spec.generated",
     /// A specification was refused, by a person or because it could not be made.

@@ -9,10 +9,10 @@ use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::QuestionAnswered;
+use ropewalk_schemas::payload::{QuestionAnswered, SpecRevisionRefused};
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::specification::{SpecState, Specification};
-use ropewalk_schemas::{BuildId, Priority, SpecId, UserSlug};
+use ropewalk_schemas::{BuildId, Payload, Priority, SpecId, Subject, UserSlug};
 use ropewalk_store::ChangeSet;
 use tracing::info;
 
@@ -186,12 +186,34 @@ async fn revise(
             Ok(changes)
         }
         Err(RequestError::Read(error)) => Err(error.into()),
-        // What cannot be revised now finds the answer among what is known when it is.
+        // Whoever answered was told that this would follow.
         Err(error) => {
-            info!(spec.id = %id, "the answer asks for no revision: {}", Words::of(&error));
-            Ok(ChangeSet::new())
+            let reason = Words::of(&error).to_string();
+            info!(spec.id = %id, "the answer asks for no revision: {reason}");
+            Ok(refused(answer, (&spec, &by), reason, context))
         }
     }
+}
+
+/// Tells people that what an answer asked for is not begun.
+fn refused(
+    answer: &QuestionAnswered,
+    (spec, by): (&Specification, &UserSlug),
+    reason: String,
+    context: &Context,
+) -> ChangeSet {
+    let mut changes = ChangeSet::new();
+    changes.emit(context.event(
+        Subject::specification(spec.id),
+        Payload::SpecRevisionRefused(SpecRevisionRefused {
+            spec_id: spec.id,
+            idea_slug: spec.idea.clone(),
+            requested_by: by.clone(),
+            question_id: answer.question_id,
+            reason,
+        }),
+    ));
+    changes
 }
 
 async fn question(

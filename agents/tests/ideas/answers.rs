@@ -261,6 +261,46 @@ async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_whe
 }
 
 #[tokio::test]
+async fn who_asked_for_a_revision_that_cannot_be_made_now_is_told() {
+    for (trigger, choice, values) in [
+        (Trigger::MultipleFailures, "fix-all", &FAILURES[..]),
+        (Trigger::SecurityVulnerability, "fix", &HOLE),
+        (Trigger::CoverageBelowThreshold, "add-tests", &COVERAGE),
+    ] {
+        let question = json!({ "type": "blocking", "text": "Which colour?", "options": [] });
+        let script = rule("task: revision-1", &small_plan("Pets"))
+            + &rule("task: revision-2", &json!({ "question": question }));
+        let house = House::new(&script).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        let (person, id) = built(&house, spec, BuildState::Failed).await;
+        // Another revision waits for an answer of its own.
+        specifications::revise(&person, spec, &user("ann"), "Fewer words")
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, []);
+        let about = About::Build { build: id };
+        let asked = ask(&house, &idea, trigger, about, values).await;
+        questions::answer(&person, asked, choice, "ann", "cli")
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, []);
+        let events = house.payloads().await;
+        let refused = events.iter().find_map(|payload| match payload {
+            Payload::SpecRevisionRefused(refused) => Some(refused.clone()),
+            _ => None,
+        });
+        let refused = refused.unwrap();
+        assert_eq!(
+            (refused.spec_id, refused.question_id, refused.requested_by),
+            (spec, asked, user("ann"))
+        );
+        let told = refused.reason;
+        assert!(told.contains("is being written; say it once"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_revision() {
     let question = json!({ "type": "blocking", "text": "A library or by hand?",
         "options": [{ "id": "library", "label": "A library" }, { "id": "hand", "label": "By hand" }] });

@@ -16,11 +16,12 @@ use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 31] = [
+pub(super) const TAKES: [&str; 32] = [
     "halt.begun",
     "halt.lifted",
     "ideation.completed",
     "spec.generated",
+    "spec.revision_refused",
     "spec.rejected",
     "build.started",
     "build.paused",
@@ -75,6 +76,7 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
                 Some("read it, then approve it or ask for changes".to_owned()),
             ),
         ),
+        Payload::SpecRevisionRefused(refused) => (Role::Product, Soon, text::not_revised(refused)),
         Payload::BuildPaused(paused) if paused.reason != PauseReason::Person => {
             (Role::Operations, Soon, text::paused(paused))
         }

@@ -5,7 +5,9 @@ use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeText;
-use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskCompleted, TaskFailed};
+use ropewalk_schemas::payload::{
+    BuildCompleted, BuildPaused, SpecRevisionRefused, TaskCompleted, TaskFailed,
+};
 use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Price, Specification};
 
@@ -147,6 +149,18 @@ fn unanswered(question: &Question, when: &str) -> String {
         Some(label) => format!("Unanswered, it takes \"{label}\" at {when}."),
         None => format!("Unanswered, it is over at {when}."),
     }
+}
+
+/// Says that nothing follows from an answer that asked for another revision.
+pub(super) fn not_revised(refused: &SpecRevisionRefused) -> NoticeText {
+    text(
+        format!(
+            "The plan of `{}` is not changed as {} answered",
+            refused.idea_slug, refused.requested_by
+        ),
+        [quoted(&refused.reason)],
+        Some("ask for the change again once it can be made".to_owned()),
+    )
 }
 
 /// Says that a build stands still.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Priority;
-use crate::ids::{ContentHash, Slug, SpecId, UserSlug};
+use crate::ids::{ContentHash, QuestionId, Slug, SpecId, UserSlug};
 use crate::specification::{Complexity, Price};
 
 /// Somebody asked for a specification.
@@ -33,6 +33,21 @@ pub struct SpecRevisionRequested {
     pub requested_by: UserSlug,
     /// What to change.
     pub feedback: String,
+}
+
+/// Somebody asked for changes by an answer, and they cannot be made now: nothing follows from that answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecRevisionRefused {
+    /// The specification.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Who asked.
+    pub requested_by: UserSlug,
+    /// The question that was answered.
+    pub question_id: QuestionId,
+    /// Why, and what to do.
+    pub reason: String,
 }
 
 /// A revision is ready to be read.

@@ -7,11 +7,13 @@ use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::notice::NoticeState;
+use ropewalk_schemas::payload::SpecRevisionRefused;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::{Payload, QuestionId, Slug, SpecId, Subject, UserSlug};
 
 use super::paper::{Paper, house, listeners, notifier, rows};
-use super::{ask, begun, build};
+use super::{ask, begun, build, tell};
 use crate::house::{House, noon};
 use crate::questions::{asking, open, reminded_at};
 
@@ -187,5 +189,31 @@ async fn who_heard_of_a_question_late_is_not_reminded_within_minutes() -> anyhow
     assert_eq!(paper.to("ada"), 1, "told at {told}");
     house.pass_until(noon() + Duration::from_mins(65)).await;
     paper.until(&house, || paper.to("ada") >= 2).await?;
+    house.close().await
+}
+
+#[tokio::test]
+async fn an_answer_that_nothing_follows_from_is_told_to_who_decides_what_is_built()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada", "bob"]);
+    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let spec = SpecId(house.services.ids.next());
+    let payload = Payload::SpecRevisionRefused(SpecRevisionRefused {
+        spec_id: spec,
+        idea_slug: Slug::parse("walks")?,
+        requested_by: UserSlug::parse("bob")?,
+        question_id: QuestionId(house.services.ids.next()),
+        reason: "revision 2 is being written; say it once that is there".to_owned(),
+    });
+    tell(&house, Subject::specification(spec), payload).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].to, "ada");
+    assert_eq!(
+        said[0].title,
+        "The plan of `walks` is not changed as bob answered"
+    );
+    assert!(said[0].body.contains("revision 2 is being written"));
     house.close().await
 }
