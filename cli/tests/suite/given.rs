@@ -1,11 +1,24 @@
 //! An idea that is a text: `spec generate --from` asks nothing about it, and `idea done` ends what was a conversation.
 
+use assert_cmd::Command;
+
 use crate::world::{World, one_line};
 
 const TEXT: &str = "# Walks\n\nA list of my walks, one day a line, in plain files.\n";
 
 fn ideas(world: &World) -> usize {
     world.json("idea list").as_array().unwrap().len()
+}
+
+/// Runs a command that is refused in one line, and makes sure that it writes nothing anywhere.
+fn refused(world: &World, command: Command, named: &str) {
+    let before = world.files();
+    let said = one_line(command, 1);
+    assert!(said.contains(named), "{said}");
+    let after = world.files();
+    let mut all = before.keys().chain(after.keys());
+    let changed = all.find(|path| before.get(*path) != after.get(*path));
+    assert_eq!(changed, None, "{named}");
 }
 
 #[test]
@@ -115,12 +128,10 @@ fn a_text_that_cannot_be_taken_is_refused_in_one_line_and_leaves_nothing() {
     ] {
         let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
         command.write_stdin(input);
-        let said = one_line(command, 1);
-        assert!(said.contains(named), "{said}");
+        refused(&world, command, named);
     }
     let missing = world.ropewalk(["spec", "generate", "--from", "nowhere.md"]);
-    let said = one_line(missing, 1);
-    assert!(said.contains("`nowhere.md`"), "{said}");
+    refused(&world, missing, "`nowhere.md`");
     assert_eq!(ideas(&world), 0);
 }
 

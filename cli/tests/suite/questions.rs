@@ -186,7 +186,14 @@ fn what_people_read_of_a_kind_is_a_plain_word() {
 #[test]
 fn a_beginning_that_fits_several_ids_is_refused() {
     let world = World::scripted();
-    asked(&world);
+    let questions = asked(&world);
     let said = world.refused("question show 019700", 1);
-    assert!(said.contains("fits 7 of them"), "{said}");
+    assert!(said.contains("fits 7 of them: "), "{said}");
+    // Five are enough to see how they differ.
+    let named = questions.iter().map(|question| question.id.to_string());
+    let named = named.filter(|id| said.contains(id.as_str())).count();
+    assert_eq!(named, 5, "{said}");
+    for told in ["2 more", "ropewalk question list"] {
+        assert!(said.contains(told), "{said}");
+    }
 }
