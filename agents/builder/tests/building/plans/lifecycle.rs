@@ -6,7 +6,9 @@ use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::document::tasks_md::{self, Journal, PlanStatus, TasksPlan};
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::task::{TaskBlock, TaskState};
+use ropewalk_store::Query;
 use serde_json::json;
 
 use crate::world::house::{House, task, writes};
@@ -130,10 +132,15 @@ async fn a_task_that_waited_for_a_person_began_when_it_was_first_worked_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    // What was wrong first, and mended, leaves a lesson.
+    let rules = [
+        writes("T-1", "a.txt", "good\n", Some("Not taken")),
+        writes("T-1", "a.txt", "type DATEE is unknown\n", None),
+    ];
+    let house = House::new(&rules.concat());
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
-        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        "validation": { "command": "cat a.txt; grep -q good a.txt", "expected": "exit 0" },
     }]);
     let blocks: Vec<TaskBlock> = serde_json::from_value(plan.clone()).unwrap();
     write_tasks(&house, &blocks);
@@ -156,6 +163,11 @@ async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
     let told = landed.journal(Journal::ExecutionLog);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].ends_with(" T-1: Done."), "{told:?}");
+    let learned = open.services.store.list::<KnowledgeItem>(Query::new());
+    let learned = learned.await.unwrap();
+    assert_eq!(learned.len(), 1, "{learned:?}");
+    let found = landed.journal(Journal::Discoveries);
+    assert_eq!(found, [learned[0].content.as_str()]);
     let head = open.git(&["rev-parse", "build/habits"]);
     assert_eq!(build.head.as_ref().unwrap().as_str(), head);
     let done = task(&tasks, "T-1").commit.as_ref().unwrap();
