@@ -10,7 +10,7 @@ use ropewalk_gate::shell::Shell;
 use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::idea::{Idea, Session};
+use ropewalk_schemas::idea::{Idea, IdeaKind, Session};
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -147,6 +147,7 @@ pub(super) async fn load(
     let previous = previous(store, &spec).await?;
     let facts = Facts {
         title: idea.title.clone(),
+        small: idea.kind.is_some_and(IdeaKind::is_small),
         links: links.collect(),
         standing,
         replaceable: previous.as_ref().map_or_else(BTreeSet::new, replaceable),
@@ -318,6 +319,7 @@ async fn facts(
     }
     Ok(Facts {
         title: String::new(),
+        small: false,
         existing: Some(files.iter().map(RepoPath::key).collect()),
         links: BTreeMap::new(),
         idea_folder: Some(RepoPath::of_idea(&spec.idea)),

@@ -15,6 +15,9 @@ use ropewalk_schemas::{GlobPattern, RepoPath, RequirementId, TaskId};
 
 use super::standing::BaseBuild;
 
+/// A small idea is so many slices at most; each more has a reason.
+const SLICES: usize = 3;
+
 /// What a specification is checked against.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -29,6 +32,8 @@ pub struct Facts {
     pub idea_folder: Option<RepoPath>,
     /// The phases of the stack, in order.
     pub phases: Vec<String>,
+    /// Whether the idea is small by its kind: a fix, a feature or a tool.
+    pub small: bool,
     /// How much was asked for.
     pub complexity: Option<Complexity>,
     /// Files that change whenever certain others are made.
@@ -101,6 +106,11 @@ pub fn check(document: &Document, tasks: &[TaskBlock], facts: &Facts) -> Finding
     tasks::check_together(tasks, &mut findings);
     files::check(document, tasks, facts, &mut findings);
     check_size(tasks.len(), facts.complexity, &mut findings);
+    if facts.small {
+        let kept = facts.kept(document, tasks);
+        let new = tasks.iter().filter(|task| !kept.contains(&task.id));
+        check_reasons(&new.collect::<Vec<_>>(), &mut findings);
+    }
     findings
 }
 
@@ -122,6 +132,18 @@ fn check_size(count: usize, complexity: Option<Complexity>, findings: &mut Findi
     if count > most {
         findings.warn(format!(
             "{count} tasks were planned; {most} is the most that this complexity usually needs"
+        ));
+    }
+}
+
+/// Warns of more slices than a small idea needs, where nothing says what they are worth.
+fn check_reasons(tasks: &[&TaskBlock], findings: &mut Findings) {
+    let more = tasks.len().saturating_sub(SLICES);
+    let reasoned = tasks.iter().filter(|task| task.notes.is_some()).count();
+    if reasoned < more {
+        findings.warn(format!(
+            "{} tasks were planned for a small idea, which is one to {SLICES}, and the notes of {reasoned} say why: whether they go on side by side, have owners of their own, or carry a risk",
+            tasks.len()
         ));
     }
 }

@@ -570,3 +570,28 @@ fn a_check_that_nobody_could_judge_is_a_fault_of_the_plan() {
     let found = faults(&piped, &plain);
     assert!(found[0].contains("needs bash"), "{found:?}");
 }
+
+#[test]
+fn more_slices_than_a_small_idea_needs_are_a_warning_unless_they_have_a_reason() {
+    let plain = |count: usize| -> Vec<TaskBlock> {
+        let ids = ["A", "B", "C", "D", "E"];
+        ids[..count].iter().map(|id| task(id, &[])).collect()
+    };
+    let mut reasoned = plain(5);
+    for task in &mut reasoned[3..] {
+        task.notes = Some("for another owner".to_owned());
+    }
+    for (tasks, small, expected) in [
+        (plain(3), true, 0),
+        (plain(4), true, 1),
+        (plain(4), false, 0),
+        (reasoned, true, 0),
+    ] {
+        let facts = Facts { small, ..facts() };
+        let found = check(&document(), &tasks, &facts);
+        assert_eq!(found.errors, [""; 0]);
+        let told = found.warnings.iter();
+        let told = told.filter(|warning| warning.contains("for a small idea"));
+        assert_eq!(told.count(), expected, "{found:?}");
+    }
+}
