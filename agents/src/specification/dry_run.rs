@@ -7,6 +7,7 @@ mod uncounted;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ropewalk_gate::GateError;
 use ropewalk_gate::judge::Ruling;
 use ropewalk_gate::trial::{self, Trial};
 use ropewalk_schemas::advice::Words;
@@ -31,6 +32,8 @@ pub(super) struct DryRun {
     pub(super) notes: Vec<String>,
     /// How many checks went as they should.
     pub(super) count: DryRunCount,
+    /// Whether nothing could be tried here.
+    pub(super) untried: bool,
 }
 
 /// Tries each check once, however many tasks name it; what is kept has passed its check where it landed.
@@ -52,19 +55,12 @@ pub(super) async fn run(
         return DryRun::default();
     }
     let trials = trial::of_validations(&options.gate, base, &validations, PATIENCE);
+    // What is not tried is made all the same.
+    let made: Vec<&TaskBlock> = plan.tasks.iter().collect();
     // A plan is no worse for a machine that cannot try it, and whoever approves it is told.
     let trials = match trials.await {
         Ok(trials) => trials,
-        Err(error) => {
-            return DryRun {
-                count: of(tasks),
-                notes: vec![format!(
-                    "the checks were not dry-run: {}",
-                    Words::of(&error)
-                )],
-                ..DryRun::default()
-            };
-        }
+        Err(error) => return untried(options, (tasks, &made), &error),
     };
     let mut dry = DryRun {
         count: of(tasks),
@@ -76,14 +72,32 @@ pub(super) async fn run(
     };
     let holds = |task: &TaskBlock| trial(task).is_some_and(|trial| trial.ruling == Ruling::Holds);
     let unshown = unshown(&plan.document, &plan.tasks, holds);
-    // What is not tried is made all the same.
-    let made: Vec<&TaskBlock> = plan.tasks.iter().collect();
     for task in tasks {
         let trial = trial(task);
         let hindrance = hindrance::find(&options.gate, task, trial, &made);
         match trial.and_then(|trial| uncounted::find(task, trial, &made)) {
             Some(found) if hindrance.is_none() => found.tell(&mut dry),
             _ => judge(task, trial, hindrance.as_ref(), &unshown, &mut dry),
+        }
+    }
+    dry
+}
+
+/// Says what can be known of checks that could not be tried: which programs this machine does not have.
+fn untried(
+    options: &SpecificationOptions,
+    (tasks, made): (&[&TaskBlock], &[&TaskBlock]),
+    error: &GateError,
+) -> DryRun {
+    let mut dry = DryRun {
+        notes: vec![format!("the checks were not dry-run: {}", Words::of(error))],
+        untried: true,
+        ..DryRun::default()
+    };
+    for task in tasks {
+        let found = hindrance::find(&options.gate, task, None, made);
+        if found.is_some() {
+            judge(task, None, found.as_ref(), &[], &mut dry);
         }
     }
     dry

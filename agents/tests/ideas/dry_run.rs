@@ -193,3 +193,40 @@ async fn a_plan_is_mended_four_times_in_one_conversation_whatever_its_faults_are
         );
     }
 }
+
+#[tokio::test]
+async fn checks_that_nobody_can_try_are_told_as_not_dry_run() {
+    let checks = ["true", "nosuchtool --all"];
+    let files = [("ropewalk.toml", "[gate]\nnosuch = 1\n")];
+    let house = House::with(&rule("idea: pets", &checked_by(&checks)), &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let revision = house.revision(spec, 1).await;
+    assert_eq!(revision.dry_run, None);
+    let told = revision.validation.join("\n");
+    for warning in [
+        "the checks were not dry-run: the gate of base commit",
+        "there is no `nosuchtool` on this machine",
+    ] {
+        assert!(told.contains(warning), "{told}");
+    }
+    let open = house.open_questions().await;
+    let asked = open.iter().find(|question| question.consequential);
+    let asked = &asked.unwrap().context;
+    assert!(
+        asked.contains("\nnot dry-run: nobody has tried its checks\n"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn a_check_that_takes_too_long_goes_back_to_the_model() {
+    let mended = "attempt: 2, contains: ['`sleep 60`, was stopped at its time limit; name one that ends sooner']";
+    let script =
+        rule("attempt: 1", &checked_by(&["sleep 60"])) + &rule(mended, &small_plan("Pets"));
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.calls(), 2);
+    assert_eq!(house.revision(spec, 1).await.validation, [""; 0]);
+}

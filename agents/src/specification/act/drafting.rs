@@ -67,7 +67,7 @@ pub(super) async fn draft(
         let all = [plan.faults.clone(), dry.faults.clone()].concat();
         let fits = plan.faults.is_empty();
         if fits {
-            plan.dry_run = Some(dry.count);
+            plan.dry_run = (!dry.untried).then_some(dry.count);
             plan.warnings
                 .splice(..0, dry.faults.into_iter().chain(dry.notes));
             handed_in = Some(plan);
