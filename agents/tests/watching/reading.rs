@@ -233,3 +233,24 @@ async fn who_reviews_sees_no_folder_of_ideas() {
         assert_eq!(!by_rules, is_told, "{told}: {notes:?}");
     }
 }
+
+#[tokio::test]
+async fn a_review_holds_what_people_told_the_tasks() {
+    let words = "months begin at midnight of the person";
+    // The model answers who tells it so, and nobody else.
+    let script = FINDINGS.replace(
+        "  reply:",
+        &format!("  contains: ['People told them:', 'T-001: {words}']\n  reply:"),
+    );
+    for (guidance, reviewed) in [(vec![words.to_owned()], true), (Vec::new(), false)] {
+        let workshop = Workshop::open(&script).await;
+        let task = workshop.built(&[landed(1)]).await;
+        let told = Task { guidance, ..task };
+        let build = workshop.house.list::<Build>().await.remove(0);
+        workshop.house.lay(&build, &[told]).await;
+        workshop.review().await;
+        let review = workshop.only_review().await;
+        let by_rules = |note: &String| note.contains("by rules alone");
+        assert_ne!(review.notes.iter().any(by_rules), reviewed);
+    }
+}
