@@ -1,5 +1,6 @@
 //! Builds are steered from a phone, by the verbs and rights of every other surface.
 
+use anyhow::Context as _;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::QuestionState;
@@ -117,6 +118,42 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
     let rank =
         |priority: u8| json!({ "build_id": build, "priority": priority, "requested_by": "ada" });
     assert_eq!(events(&house, "build.priority").await?, [rank(2), rank(3)]);
+    house.close().await
+}
+
+/// Returns the one build there is.
+async fn the_build(house: &House, id: BuildId) -> anyhow::Result<Build> {
+    let found = house.services.store.get::<Build>(&id.to_string()).await?;
+    Ok(found.context("no build")?.into_inner())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_build_is_not_steered_by_whoever_may_not_stop_it() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = built(&house, "walks", "running").await?;
+    let build = the_build(&house, id).await?;
+    let before = house.services.store.last_sequence().await?;
+    for typed in [
+        "/pause walks",
+        "/resume walks",
+        "/stop walks",
+        // The only one that runs is meant where none is named.
+        "/pause",
+        "/resume",
+        "/stop",
+    ] {
+        let told = told(&phones, BOB, typed).await?;
+        assert!(told.text.contains("bob may not stop"), "{typed}: {told:?}");
+        assert_eq!(told.buttons, [], "{typed}");
+    }
+    assert_eq!(house.services.store.last_sequence().await?, before);
+    assert_eq!(the_build(&house, id).await?, build);
+    assert_eq!(wishes(&house).await?, []);
+    // Whoever may is not kept from it.
+    let told = told(&phones, ADA, "/stop walks").await?.text;
+    assert_eq!(told, "Recorded: the build of walks stops.");
+    assert_eq!(events(&house, "build.stop").await?.len(), 1);
     house.close().await
 }
 
