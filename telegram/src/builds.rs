@@ -11,12 +11,14 @@ use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{LandingOffer, Reply};
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::EventFilter;
 
+use crate::commands::SAID_BACK;
 use crate::keyboard::{self, Mark};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
@@ -348,6 +350,7 @@ async fn named_build(
     }
     let told = unapproved(surface, named).await?;
     Ok(Err(told.unwrap_or_else(|| {
+        let named = clip::letters(named, SAID_BACK);
         format!("There is no build of `{named}`; /ideas lists the ideas.")
     })))
 }

@@ -117,6 +117,9 @@ const COMMANDS: [(&str, &str, Command); 22] = [
     ("resumeall", "lets everything go on", Command::ResumeAll),
 ];
 
+/// How many letters of what somebody typed are said back to them.
+pub(crate) const SAID_BACK: usize = 80;
+
 /// What `/start` is typed as, which links a phone.
 const START: &str = "start";
 

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::phone::Phone;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::ApiError;
+use crate::commands::SAID_BACK;
 use crate::drafts::{self, DraftError, Drafts};
 use crate::port;
 use crate::surface::{Surface, SurfaceError, Whom};
@@ -102,6 +104,7 @@ pub(crate) async fn turn_to(
     let store = &surface.services.store;
     let idea = store.get::<Idea>(name).await?;
     let Some(idea) = idea else {
+        let name = clip::letters(name, SAID_BACK);
         return Ok(format!("No idea is called `{name}`; /ideas lists them."));
     };
     let said = Query::new().equal("session", idea.session);

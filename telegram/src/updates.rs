@@ -159,6 +159,7 @@ async fn act(
                 Some(orders::carry_out(surface, whom, command, rest).await?)
             }
             TextInput::Unknown(name) => {
+                let name = clip::letters(name, commands::SAID_BACK);
                 let told = format!("There is no /{name}; /help lists what there is.");
                 Some(Answer::from(told))
             }

@@ -14,7 +14,7 @@ use crate::phones::{Phones, until};
 /// The beginning of a photo.
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0 a walk";
 
-fn document(id: &str, name: &str, size: u64) -> (&'static str, Value) {
+pub(crate) fn document(id: &str, name: &str, size: u64) -> (&'static str, Value) {
     let unique = format!("{id}-unique");
     let document = json!({
         "file_id": id, "file_unique_id": unique, "file_name": name, "mime_type": "text/plain", "file_size": size,
@@ -23,7 +23,7 @@ fn document(id: &str, name: &str, size: u64) -> (&'static str, Value) {
 }
 
 /// Returns what people said, each with the files that came with it.
-async fn said(house: &House) -> anyhow::Result<Vec<(String, Vec<Attachment>)>> {
+pub(crate) async fn said(house: &House) -> anyhow::Result<Vec<(String, Vec<Attachment>)>> {
     let messages = house.services.store.list::<Message>(Query::new()).await?;
     let mut messages: Vec<Message> = messages.into_iter().map(|row| row.record).collect();
     messages.sort_by_key(|message| message.id);

@@ -6,6 +6,7 @@ mod commanding;
 mod files;
 mod happening;
 mod house;
+mod lengths;
 mod losing;
 mod outage;
 mod phones;
