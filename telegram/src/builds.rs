@@ -15,6 +15,7 @@ use ropewalk_schemas::clip;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{LandingOffer, Reply};
 use ropewalk_schemas::specification::SpecState;
+use ropewalk_schemas::wish::Wish as WishOfBranch;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::EventFilter;
 
@@ -275,8 +276,10 @@ pub(crate) async fn pressed(
         return Ok(Some("This button means nothing.".to_owned().into()));
     };
     let context = surface.context();
-    let is_over = context.now() > offer.until || has_moved(surface, &offer, &build).await;
-    let (told, stands) = if is_over {
+    let is_recorded = recorded_already(surface, whom, &build, *landing).await?;
+    let (told, stands) = if is_recorded {
+        recorded(*landing, &build, whom)
+    } else if context.now() > offer.until || has_moved(surface, &offer, &build).await {
         let old = "What was shown is no longer so; /land shows what it comes to now.";
         (old.to_owned(), old.to_owned())
     } else {
@@ -297,6 +300,29 @@ pub(crate) async fn pressed(
         // It decides once, whatever came of it.
         decided: Some(offer.nonce),
     }))
+}
+
+/// Returns whether an earlier try had recorded what is decided of a landing: it waits to be done, or is done since.
+async fn recorded_already(
+    surface: &Surface,
+    whom: &Whom,
+    build: &Build,
+    landing: Landing,
+) -> Result<bool, SurfaceError> {
+    let Some(begun) = whom.begun_before else {
+        return Ok(false);
+    };
+    let by = whom.person.name.as_str();
+    let store = &surface.services.store;
+    let waits = store.get::<WishOfBranch>(&build.id.to_string()).await?;
+    if waits.is_some_and(|wish| wish.what == landing.wish() && wish.by == by && wish.at >= begun) {
+        return Ok(true);
+    }
+    let is_it = |payload: &Payload| {
+        matches!(payload, Payload::BuildMerged(merged)
+            if landing == Landing::Land && merged.merged_by == by)
+    };
+    told_already(surface, whom, build, "build.merged", is_it).await
 }
 
 /// Says that a landing is recorded, to whoever pressed and in the place of the buttons.

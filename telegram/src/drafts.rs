@@ -115,7 +115,7 @@ impl Drafts {
         let mut pieces = styled::messages(&format!("{}{GOES_ON}", coming.answer.words)).into_iter();
         let text = pieces.next().unwrap_or_default();
         let sent = match begun.and_then(|draft| Some((draft.chat, draft.message?))) {
-            Some((chat, message)) => surface.api.edit(chat, message, &text).await,
+            Some((chat, message)) => whole::edit(surface, chat, message, &text).await,
             None => match begin(surface, &phone.person, (chat, answers), text).await {
                 Err(DraftError::Store(failed)) => return Err(failed),
                 Err(DraftError::Api(error)) => Err(error),

@@ -217,7 +217,10 @@ async fn hand_over(
 ) -> Result<Result<(), ApiError>, SurfaceError> {
     if let Some(message) = reply.edits {
         // To edit it twice changes nothing.
-        return Ok(surface.api.edit(reply.chat, message, &letter.text).await);
+        failpoint!("telegram.reply.edit.before");
+        let edited = surface.api.edit(reply.chat, message, &letter.text).await;
+        failpoint!("telegram.reply.edit.after");
+        return Ok(edited);
     }
     change(surface, person, reply.id, begin).await?;
     failpoint!("telegram.reply.begun");

@@ -9,7 +9,7 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{BuildOffer, Reply};
-use ropewalk_schemas::specification::{Price, Revision, SpecState, Specification};
+use ropewalk_schemas::specification::{Approval, Price, Revision, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
 
 use crate::keyboard::{self, Mark};
@@ -134,15 +134,7 @@ pub(crate) async fn pressed(
         Some(&"Start") if context.now() > offer.until => {
             "This button is too old; /execute shows it again.".to_owned()
         }
-        Some(&"Start") => {
-            let (spec, person) = (offer.spec, &whom.person);
-            let approved =
-                specifications::approve(&context, spec, &offer.hash, person, Priority::default());
-            match approved.await {
-                Ok(approved) => format!("Approved: revision {} is built.", approved.revision),
-                Err(refused) => Words::of(&refused).to_string(),
-            }
-        }
+        Some(&"Start") => approve(surface, whom, &offer).await?,
         Some(_) => {
             // The button that would start it means nothing from now on.
             decided = Some(offer.nonce);
@@ -157,4 +149,41 @@ pub(crate) async fn pressed(
         line: told,
         decided,
     }))
+}
+
+/// Approves what was offered; one that an earlier try had approved is told in the same words.
+async fn approve(
+    surface: &Surface,
+    whom: &Whom,
+    offer: &BuildOffer,
+) -> Result<String, SurfaceError> {
+    let (context, person) = (surface.context(), &whom.person);
+    let priority = Priority::default();
+    let approved = specifications::approve(&context, offer.spec, &offer.hash, person, priority);
+    let revision = match approved.await {
+        Ok(approved) => approved.revision,
+        Err(refused) => match approved_already(surface, whom, offer).await? {
+            Some(revision) => revision,
+            None => return Ok(Words::of(&refused).to_string()),
+        },
+    };
+    Ok(format!("Approved: revision {revision} is built."))
+}
+
+/// Returns the revision that an earlier try had approved.
+async fn approved_already(
+    surface: &Surface,
+    whom: &Whom,
+    offer: &BuildOffer,
+) -> Result<Option<u32>, SurfaceError> {
+    let Some(begun) = whom.begun_before else {
+        return Ok(None);
+    };
+    let store = &surface.services.store;
+    let spec = store.get::<Specification>(&offer.spec.to_string()).await?;
+    let approval = spec.and_then(|spec| spec.into_inner().approval);
+    let is_it = |approval: &Approval| {
+        approval.hash == offer.hash && approval.by == whom.person.name && approval.at >= begun
+    };
+    Ok(approval.filter(is_it).map(|approval| approval.revision))
 }

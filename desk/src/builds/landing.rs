@@ -66,6 +66,16 @@ pub enum Landing {
     Resolve,
 }
 
+impl Landing {
+    /// Returns what the build agent is to do.
+    pub const fn wish(self) -> BranchWish {
+        match self {
+            Self::Land => BranchWish::Merge,
+            Self::Resolve => BranchWish::Resolve,
+        }
+    }
+}
+
 /// What landing a build would come to, as its branch and the one that it began from stand now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LandingView {
@@ -212,10 +222,7 @@ pub async fn land(
     let mut changes = ChangeSet::new();
     changes.put(&Wish {
         build: build.id,
-        what: match landing {
-            Landing::Land => BranchWish::Merge,
-            Landing::Resolve => BranchWish::Resolve,
-        },
+        what: landing.wish(),
         by: person.name.to_string(),
         cause: context.cause(),
         at: context.now(),

@@ -13,7 +13,7 @@ use tracing::debug;
 
 use crate::api::{ApiError, Letter};
 use crate::keyboard::Mark;
-use crate::styled;
+use crate::styled::{self, StyledText};
 use crate::surface::{Surface, SurfaceError, Whom};
 
 /// Sends a message of an answer, by which so many of the whole are shown. That it is on its way is written down first.
@@ -56,6 +56,19 @@ pub(super) async fn send(
     outcome
 }
 
+/// Puts words in the place of those that a message of an answer holds; to do that twice changes nothing.
+pub(super) async fn edit(
+    surface: &Surface,
+    chat: i64,
+    message: i32,
+    text: &StyledText,
+) -> Result<(), ApiError> {
+    failpoint!("telegram.answer.edit.before");
+    let edited = surface.api.edit(chat, message, text).await;
+    failpoint!("telegram.answer.edit.after");
+    edited
+}
+
 /// Puts the answer in the place of first words that somebody pressed, as far as it goes into one message; nothing where it is
 /// the button of something else.
 pub(crate) async fn pressed(
@@ -78,7 +91,7 @@ pub(crate) async fn pressed(
     };
     let mut pieces = styled::messages(answer.text.trim_end()).into_iter();
     let text = pieces.next().unwrap_or_default();
-    if let Err(error) = surface.api.edit(whom.chat, message, &text).await {
+    if let Err(error) = edit(surface, whom.chat, message, &text).await {
         debug!("first words stay in chat {}: {error}", whom.chat);
     }
     let told = if pieces.next().is_none() {
@@ -144,7 +157,7 @@ pub(crate) async fn finish(
             sending: false,
         };
         if let Some((chat, message)) = first.filter(|_| place == 1)
-            && is_taken(surface.api.edit(chat, message, &text).await)?
+            && is_taken(edit(surface, chat, message, &text).await)?
         {
             draft.message = Some(message);
             draft.whole = place;

@@ -1,5 +1,7 @@
 //! Kills at each step of telling somebody something on a phone, taking the answer, and mending what was asked.
 
+mod answers;
+
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -17,6 +19,7 @@ use serde_json::{Value, json};
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{RunningProgram, start, stop, until_ready};
+use crate::trial::copy;
 
 const TOKEN: &str = "123456:TEST-of-pat";
 const VARIABLE: &str = "TOKEN_OF_THE_BOT";
@@ -48,6 +51,19 @@ impl Phone {
         phone.messages_with("This chat is linked", 1).await?;
         stop(&mut up).await?;
         Ok(phone)
+    }
+
+    /// Keeps the project as it is, while nobody runs.
+    pub(crate) fn keep(&self) -> anyhow::Result<tempfile::TempDir> {
+        let kept = tempfile::tempdir()?;
+        copy(self.project.path(), kept.path())?;
+        Ok(kept)
+    }
+
+    /// Puts the project back as it was kept, at the same place: a state belongs to one repository.
+    pub(crate) fn put_back(&self, kept: &tempfile::TempDir) -> anyhow::Result<()> {
+        std::fs::remove_dir_all(self.project.path())?;
+        copy(kept.path(), self.project.path())
     }
 
     pub(crate) async fn up(&self) -> anyhow::Result<RunningProgram> {
@@ -281,6 +297,28 @@ impl Phone {
         }
     }
 
+    /// Waits until whoever presses saw a line that holds `part` so often.
+    async fn until_seen(&self, part: &str, wanted: usize) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            let shown = self.did("answercallbackquery").await?;
+            let holds = shown.iter().filter(|one| text_of(one).contains(part));
+            if holds.count() >= wanted {
+                return Ok(());
+            }
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "never `{part}`: {shown:?}");
+            pause().await;
+        }
+    }
+
+    /// Lists what a message was edited to hold, in order.
+    pub(crate) async fn edits_of(&self, message: &Value) -> anyhow::Result<Vec<String>> {
+        let edits = self.did("editmessagetext").await?.into_iter();
+        let of_it = edits.filter(|edit| edit["parameters"]["message_id"] == *message);
+        Ok(of_it.map(|edit| text_of(&edit).to_owned()).collect())
+    }
+
     /// Waits until nothing is to be said any more.
     pub(crate) async fn until_said(&self) -> anyhow::Result<()> {
         let began = Instant::now();
@@ -508,65 +546,5 @@ async fn a_kill_while_what_was_left_is_done_again_begins_no_second_idea() -> any
     phone.until_handled().await?;
     assert_eq!(phone.ideas().await?, 1, "it was begun once");
     stop(&mut up).await?;
-    Ok(())
-}
-
-/// Lets the model answer, perhaps `slowly`: it says a few words before it looks around, and takes its time then.
-fn speak(phone: &Phone, slowly: bool) -> anyhow::Result<()> {
-    let script = phone.project.path().join("script.yaml");
-    let looks = json!({ "text": "Let me look around.", "tools": [{ "name": "ls", "input": {} }] });
-    let looks = json!({ "agent": "ideation", "turn": 1, "reply": looks });
-    let answers = json!([{ "name": "reply", "input": {
-        "text": "Noted, all of it.", "artifacts": [], "decisions": [], "risks": [], "confidence": 0.4 } }]);
-    let answers = |delay: u32| json!({ "agent": "ideation", "reply": { "delay_ms": delay, "tools": answers } });
-    let rules = if slowly {
-        json!([looks, answers(5_000)])
-    } else {
-        json!([answers(0)])
-    };
-    Ok(std::fs::write(script, rules.to_string())?)
-}
-
-#[tokio::test]
-async fn a_kill_while_an_answer_is_shown_leaves_one_message_more_at_most_and_counts_it()
--> anyhow::Result<()> {
-    let phone = Phone::linked().await?;
-    let (words, answer) = ("…", "Noted, all of it.");
-    let (mut drafts, mut answers) = (0, 0);
-    for (round, (slowly, place, drafted, answered)) in [
-        // Its first words are sent, which a press mends where nobody else does.
-        (true, "telegram.answer.begun:1", 0, 1),
-        (true, "telegram.answer.sent:1", 1, 1),
-        // The whole of it is.
-        (false, "telegram.answer.begun:1", 0, 1),
-        (false, "telegram.answer.sent:1", 0, 2),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        speak(&phone, slowly)?;
-        let idea = format!("a page that counts all the walks of a week, for the {round}. time");
-        phone.write(&format!("/newtask {idea}")).await?;
-        phone.project.crash_at(place, &[]).await?;
-        drafts += drafted;
-        let told = phone.did("sendmessage").await?;
-        assert_eq!(phone.sent(words).await?.len(), drafts, "{round}: {told:#?}");
-        let mut up = phone.up().await?;
-        answers += answered;
-        phone.messages_with(answer, answers).await?;
-        if drafted > 0 {
-            let lost = phone.messages_with(words, drafts).await?.pop();
-            let lost = lost.context("no first words")?;
-            phone.press(&lost, "Show the whole answer").await?;
-            let number = &lost["result"]["message_id"];
-            phone.until_edited(number, answer).await?;
-        }
-        stop(&mut up).await?;
-        let pat = phone.known().await?;
-        let repeats = u32::try_from(round)? + 1;
-        assert_eq!((pat.repeats, pat.draft), (repeats, None), "{round}");
-        assert_eq!(phone.sent(words).await?.len(), drafts, "{round}");
-        assert_eq!(phone.sent(answer).await?.len(), answers, "{round}");
-    }
     Ok(())
 }

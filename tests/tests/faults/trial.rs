@@ -95,7 +95,8 @@ fn template() -> anyhow::Result<PathBuf> {
     Ok(place)
 }
 
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     let status = Command::new("cp")
         .arg("-a")
@@ -107,15 +108,20 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 impl Project {
-    /// Chats the idea into a specification and approves it.
-    pub(crate) fn approve(&self) -> anyhow::Result<()> {
+    /// Chats the idea into a specification, and returns its id and hash.
+    pub(crate) fn specify(&self) -> anyhow::Result<(String, String)> {
         self.verb(
             &["idea", "new", "I want to track habits", "--slug", "habits"],
             "",
         )?;
         let chat = ["idea", "chat", "habits"];
         self.runner.run_with_input(&chat, LINES, PATIENCE)?;
-        let (id, hash) = identity(&self.verb(&["spec", "generate", "habits"], "")?)?;
+        identity(&self.verb(&["spec", "generate", "habits"], "")?)
+    }
+
+    /// Does the same and approves it.
+    pub(crate) fn approve(&self) -> anyhow::Result<()> {
+        let (id, hash) = self.specify()?;
         self.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
         Ok(())
     }
