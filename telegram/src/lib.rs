@@ -18,6 +18,7 @@ mod orders;
 mod port;
 mod press;
 mod replies;
+mod standing;
 mod starting;
 mod styled;
 mod surface;

@@ -2,24 +2,19 @@
 
 use ropewalk_desk::builds::Wish;
 use ropewalk_desk::questions::answer_defaults;
-use ropewalk_desk::views::agent;
-use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::notices::summary_of_last_day;
-use ropewalk_orchestrator::questions::rank;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::Complexity;
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, Query};
 
 use crate::commands::{self, Command};
 use crate::port;
 use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
-use crate::{builds, starting, talk, words};
+use crate::{builds, standing, starting, talk, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
@@ -41,14 +36,7 @@ pub(crate) async fn carry_out(
             let wants_summary = surface.people.wants_summary(&whom.person.name);
             Ok(words::settings(&whom.person, wants_summary, &surface.rules))
         }
-        Command::Status => {
-            let rows = build::list(store, &BuildFilter::default(), &surface.builds_with).await?;
-            let standing = words::standing(&rows, open(surface).await?.len());
-            Ok(match halt::standing(store).await? {
-                Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
-                None => standing,
-            })
-        }
+        Command::Status => standing::builds(surface).await,
         Command::Summary => {
             let now = surface.services.clock.now();
             Ok(words::notice(&summary_of_last_day(store, now).await?))
@@ -72,13 +60,7 @@ pub(crate) async fn carry_out(
         }
         Command::Idea => talk::turn_to(surface, whom, rest).await,
         Command::Done => done(surface, whom, rest).await,
-        Command::Agents => {
-            let mut lines = Vec::new();
-            for part in &store.list::<Component>(Query::new()).await? {
-                lines.push(part_told(part, &agent::work(part, store).await?));
-            }
-            Ok(none(&lines.join("\n"), "Nothing runs."))
-        }
+        Command::Agents => Ok(none(&standing::parts(surface).await?, "Nothing runs.")),
         Command::Pause => builds::steer(surface, whom, rest, Wish::Pause).await,
         Command::Resume => builds::steer(surface, whom, rest, Wish::Resume).await,
         Command::Stop => builds::steer(surface, whom, rest, Wish::Stop).await,
@@ -121,37 +103,12 @@ fn none(text: &str, instead: &str) -> String {
     if text.is_empty() { instead } else { text }.to_owned()
 }
 
-fn part_told(part: &Component, work: &str) -> String {
-    let at = match work {
-        "" => String::new(),
-        work => format!(" at {work}"),
-    };
-    let state = if part.stopped {
-        "stopped"
-    } else {
-        part.state.as_str()
-    };
-    format!(
-        "`{}`: {state}{at} since {}",
-        part.name,
-        part.since.format("%H:%M UTC")
-    )
-}
-
-/// Lists the open questions, the most urgent first.
-async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, SurfaceError> {
-    let open = Query::new().equal("state", QuestionState::Pending.as_str());
-    let mut open = surface.services.store.list::<Question>(open).await?;
-    open.sort_by_key(|question| rank(question));
-    Ok(open)
-}
-
 /// Puts the open questions that this person was asked once more.
 async fn questions(surface: &Surface, whom: &Whom) -> Result<String, SurfaceError> {
     let store = &surface.services.store;
     let mut lines = Vec::new();
     let mut changes = ChangeSet::new();
-    for question in open(surface).await?.into_iter().take(LINES) {
+    for question in standing::open(surface).await?.into_iter().take(LINES) {
         let of_it = Query::new()
             .equal("question", question.id)
             .equal("port", port::NAME);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_desk::builds::landing::Landings;
@@ -36,6 +37,8 @@ pub(crate) struct Surface {
     name: Arc<OnceCell<String>>,
     /// The providers of the models that build.
     pub(crate) builds_with: Vec<String>,
+    /// A part of which nothing is heard for so long is silent.
+    pub(crate) silent_after: Duration,
     /// What landing a build would come to.
     pub(crate) landings: Landings,
     /// The state directory.
@@ -102,6 +105,8 @@ pub struct Parts {
     pub services: Services,
     /// The providers of the models that build.
     pub builds_with: Vec<String>,
+    /// A part of which nothing is heard for so long is silent.
+    pub silent_after: Duration,
     /// What landing a build would come to.
     pub landings: Landings,
     /// The state directory, which holds the folders of ideas.
@@ -119,6 +124,7 @@ impl Surface {
             wake: parts.client.wake(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
+            silent_after: parts.silent_after,
             landings: parts.landings,
             state: parts.state,
             source: ComponentName::parse(CHANNEL)?,

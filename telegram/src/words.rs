@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use ropewalk_desk::people::Person;
-use ropewalk_desk::views::build::BuildRow;
 use ropewalk_orchestrator::notices::{Notification, Rules};
 use ropewalk_orchestrator::questions::AcceptedAnswer;
 use ropewalk_schemas::amount::counted;
-use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::notice::NoticeText;
 
 /// Says what is told: what happened, what there is to know, what is best done.
@@ -95,37 +93,4 @@ pub(crate) fn settings(person: &Person, wants_summary: bool, rules: &Rules) -> S
         ),
     ]
     .join("\n")
-}
-
-/// Says where the builds stand that have not ended, and how the last one did where all have.
-pub(crate) fn standing(builds: &[BuildRow], questions: usize) -> String {
-    let line = |row: &BuildRow| {
-        let (build, done, of) = (&row.build, row.tasks_complete, row.tasks_total);
-        let pausing = if build.pause_requested && build.state != BuildState::Paused {
-            ", pausing"
-        } else {
-            ""
-        };
-        format!(
-            "`{}`: {}{pausing}, {done} of {} complete",
-            build.idea,
-            build.state,
-            counted(of, "task")
-        )
-    };
-    let running = |row: &&BuildRow| row.build.completed_at.is_none();
-    let mut lines: Vec<String> = builds.iter().filter(running).map(line).collect();
-    if lines.is_empty() {
-        let last = builds.last().map(line);
-        lines.push(last.map_or_else(
-            || "No build yet.".to_owned(),
-            |last| format!("No build runs. The last one: {last}"),
-        ));
-    }
-    lines.push(match questions {
-        0 => "No question is open.".to_owned(),
-        1 => "1 question is open; /questions puts it again.".to_owned(),
-        many => format!("{many} questions are open; /questions puts them again."),
-    });
-    lines.join("\n")
 }

@@ -2,6 +2,7 @@
 //! of Telegram take what people say.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_config::Environment;
@@ -126,6 +127,7 @@ fn bot_parts(
         services: services.clone(),
         rules: Rules::from(&*project.config().notices),
         builds_with: project.config().models.builders(),
+        silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         landings: changes::landings(clone, project, services),
         state: project.state().to_owned(),
     }

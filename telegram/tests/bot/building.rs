@@ -322,7 +322,9 @@ async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
     assert_eq!(
         status,
         "walks: running, 1 of 2 tasks complete\n\
+         • T-002 is failed\n\
          rivers: running, 1 of 2 tasks complete\n\
+         • T-002 is failed\n\
          2 questions are open; /questions puts them again."
     );
     let summary = told(&phones, ADA, "/summary").await?.text;

@@ -185,6 +185,7 @@ impl House {
             rules: telling,
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
+            silent_after: Duration::from_secs(90),
             landings: Arc::new(move |build| {
                 let onto = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 Box::pin(async move { landing(&build, onto) })

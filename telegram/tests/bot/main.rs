@@ -14,6 +14,7 @@ mod queueing;
 mod reaching;
 mod reminding;
 mod replying;
+mod standing;
 mod strangers;
 mod streaming;
 mod talking;

@@ -1,0 +1,160 @@
+//! Says on a phone where the builds stand, why what does not run does not, and what every part does.
+
+use chrono::{DateTime, Utc};
+use ropewalk_desk::halt;
+use ropewalk_desk::views::agent;
+use ropewalk_desk::views::build::{self, BuildFilter, BuildRow};
+use ropewalk_desk::views::why;
+use ropewalk_orchestrator::questions::rank;
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::amount::counted;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::clip;
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_store::{Query, ReadError, Store, Versioned};
+
+use crate::surface::{Surface, SurfaceError};
+
+/// How many tasks of a build a phone is shown.
+const TASKS: usize = 8;
+/// How many letters of a question.
+const LETTERS: usize = 120;
+
+/// A build with those of its tasks that could run and do not; none of one that has ended.
+struct Standing {
+    row: BuildRow,
+    held: Vec<Task>,
+}
+
+/// Says where the builds stand, each with what holds its tasks, and how many questions are open.
+pub(crate) async fn builds(surface: &Surface) -> Result<String, SurfaceError> {
+    let store = &surface.services.store;
+    let rows = build::list(store, &BuildFilter::default(), &surface.builds_with).await?;
+    let mut builds = Vec::new();
+    for row in rows {
+        let held = held(store, &row).await?;
+        builds.push(Standing { row, held });
+    }
+    let standing = told(&builds, &open(surface).await?);
+    Ok(match halt::standing(store).await? {
+        Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
+        None => standing,
+    })
+}
+
+/// Lists the open questions, the most urgent first.
+pub(crate) async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, SurfaceError> {
+    let open = Query::new().equal("state", QuestionState::Pending.as_str());
+    let mut open = surface.services.store.list::<Question>(open).await?;
+    open.sort_by_key(|question| rank(question));
+    Ok(open)
+}
+
+/// Says what every part does, since when, and when it was seen last; nothing where nothing runs.
+pub(crate) async fn parts(surface: &Surface) -> Result<String, SurfaceError> {
+    let store = &surface.services.store;
+    let now = surface.services.clock.now();
+    let mut lines = Vec::new();
+    for part in &store.list::<Component>(Query::new()).await? {
+        let state = agent::state(part, surface.silent_after, now);
+        lines.push(part_told(part, state, &agent::work(part, store).await?, now));
+    }
+    Ok(lines.join("\n"))
+}
+
+async fn held(store: &Store, row: &BuildRow) -> Result<Vec<Task>, ReadError> {
+    if row.build.completed_at.is_some() {
+        return Ok(Vec::new());
+    }
+    let of_build = Query::new().equal("build", row.build.id.to_string());
+    let tasks = store.list::<Task>(of_build.order_by("number")).await?;
+    let tasks = tasks.into_iter().map(Versioned::into_inner);
+    let runs = |task: &Task| task.state.is_active();
+    let is_over = |task: &Task| matches!(task.state, TaskState::Complete | TaskState::Skipped);
+    Ok(tasks.filter(|task| !runs(task) && !is_over(task)).collect())
+}
+
+/// Says where the builds stand that have not ended, and how the last one did where all have.
+fn told(builds: &[Standing], questions: &[Versioned<Question>]) -> String {
+    let running = builds
+        .iter()
+        .filter(|standing| standing.row.build.completed_at.is_none());
+    let mut lines: Vec<String> = running
+        .flat_map(|standing| {
+            let tasks = tasks_told(standing, questions);
+            std::iter::once(build_told(&standing.row)).chain(tasks)
+        })
+        .collect();
+    if lines.is_empty() {
+        let last = builds.last().map(|standing| build_told(&standing.row));
+        lines.push(last.map_or_else(
+            || "No build yet.".to_owned(),
+            |last| format!("No build runs. The last one: {last}"),
+        ));
+    }
+    lines.push(match questions.len() {
+        0 => "No question is open.".to_owned(),
+        1 => "1 question is open; /questions puts it again.".to_owned(),
+        many => format!("{many} questions are open; /questions puts them again."),
+    });
+    lines.join("\n")
+}
+
+fn build_told(row: &BuildRow) -> String {
+    let (build, done, of) = (&row.build, row.tasks_complete, row.tasks_total);
+    let pausing = if build.pause_requested && build.state != BuildState::Paused {
+        ", pausing"
+    } else {
+        ""
+    };
+    format!(
+        "`{}`: {}{pausing}, {done} of {} complete",
+        build.idea,
+        build.state,
+        counted(of, "task")
+    )
+}
+
+/// Says of each task that does not run why, with the question that it waits for.
+fn tasks_told(standing: &Standing, questions: &[Versioned<Question>]) -> Vec<String> {
+    let (row, held) = (&standing.row, &standing.held);
+    let line = |task: &Task| {
+        let mut line = format!("• `{}` is {}", task.id, task.state);
+        let why = why::task(&row.build, row.outage.as_ref(), task);
+        let asked = questions
+            .iter()
+            .find(|question| task.question == Some(question.id));
+        let asked = asked.map(|question| clip::line(&question.text, LETTERS));
+        for part in [Some(why).filter(|why| !why.is_empty()), asked] {
+            line.extend(part.into_iter().flat_map(|part| [": ".to_owned(), part]));
+        }
+        line
+    };
+    let mut lines: Vec<String> = held.iter().take(TASKS).map(line).collect();
+    let more = held.len().saturating_sub(TASKS);
+    if more > 0 {
+        lines.push(format!("• {}", counted(more as u64, "more task")));
+    }
+    lines
+}
+
+fn part_told(part: &Component, state: &str, work: &str, now: DateTime<Utc>) -> String {
+    let at = match work {
+        "" => String::new(),
+        work => format!(" at {work}"),
+    };
+    format!(
+        "`{}`: {state}{at} since {}, last seen {}",
+        part.name,
+        time(part.since, now),
+        time(part.last_seen, now)
+    )
+}
+
+/// Writes a time of today without its date.
+fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let is_today = at.date_naive() == now.date_naive();
+    let form = if is_today { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" };
+    at.format(form).to_string()
+}
