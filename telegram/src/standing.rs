@@ -58,7 +58,12 @@ pub(crate) async fn parts(surface: &Surface) -> Result<String, SurfaceError> {
     let mut lines = Vec::new();
     for part in &store.list::<Component>(Query::new()).await? {
         let state = agent::state(part, surface.silent_after, now);
-        lines.push(part_told(part, state, &agent::work(part, store).await?, now));
+        lines.push(part_told(
+            part,
+            state,
+            &agent::work(part, store).await?,
+            now,
+        ));
     }
     Ok(lines.join("\n"))
 }
@@ -155,6 +160,10 @@ fn part_told(part: &Component, state: &str, work: &str, now: DateTime<Utc>) -> S
 /// Writes a time of today without its date.
 fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let is_today = at.date_naive() == now.date_naive();
-    let form = if is_today { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" };
+    let form = if is_today {
+        "%H:%M UTC"
+    } else {
+        "%Y-%m-%d %H:%M UTC"
+    };
     at.format(form).to_string()
 }
