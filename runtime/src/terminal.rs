@@ -5,21 +5,21 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Returns `text` with every control character, every mark that reorders letters and every invisible one made visible;
-/// lines and tabs stay.
+/// lines and tabs stay, and so does what joins letters that are written joined, or faces to one.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
+    for (place, letter) in text.char_indices() {
+        let behind = &text[place + letter.len_utf8()..];
         match letter {
             '\n' | '\t' => shown.push(letter),
             // The end of a line as another system writes it.
-            '\r' if letters.peek() == Some(&'\n') => {}
+            '\r' if behind.starts_with('\n') => {}
             '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(letter))),
             '\x7f' => shown.push('\u{2421}'),
-            _ if needs_showing(letter) => {
+            _ if needs_showing(letter) && !is_joining(&text[..place], letter, behind) => {
                 shown.extend(format!("<U+{:04X}>", u32::from(letter)).chars());
             }
             _ => shown.push(letter),
@@ -129,6 +129,41 @@ fn unusual(text: &[u8]) -> Option<usize> {
     Some(begin + place)
 }
 
+/// Joins what stands on its sides, where letters are written so; faces of several parts are made of it too.
+const JOINER: char = '\u{200d}';
+/// Keeps apart what would be written joined.
+const NON_JOINER: char = '\u{200c}';
+
+/// Returns whether a letter joins, or keeps apart, what stands on both of its sides: it says nothing by itself and changes
+/// how these are drawn. Anywhere else it would only hide.
+fn is_joining(before: &str, letter: char, behind: &str) -> bool {
+    let mut back = before.chars().rev();
+    let (Some(last), Some(next)) = (back.next(), behind.chars().next()) else {
+        return false;
+    };
+    let is_shape = matches!(last, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}');
+    let drawn = if is_shape { back.next() } else { Some(last) };
+    match letter {
+        JOINER if is_picture(next) => drawn.is_some_and(is_picture),
+        JOINER | NON_JOINER => is_written_joined(last) && is_written_joined(next),
+        _ => false,
+    }
+}
+
+/// Returns whether a letter belongs to a script whose letters change by what stands beside them: Arabic, Syriac and their
+/// kin, those of India, Myanmar, Khmer, Mongolian.
+fn is_written_joined(letter: char) -> bool {
+    let is_of_them = matches!(letter,
+        '\u{600}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{18af}'
+        | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
+    is_of_them && !needs_showing(letter)
+}
+
+/// Returns whether a letter is a picture.
+const fn is_picture(letter: char) -> bool {
+    matches!(letter, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
 /// Says that a letter is obeyed or left out by a terminal instead of being shown.
 fn needs_showing(letter: char) -> bool {
     letter.is_control()
@@ -174,6 +209,29 @@ mod tests {
                 "pay<U+200B>pal<U+FEFF><U+E0041>",
             ),
             ("x\u{3164}y\u{e0101}", "x<U+3164>y<U+E0101>"),
+        ] {
+            assert_eq!(visible(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_joins_letters_or_faces_stays_and_is_shown_where_it_hides() {
+        for text in [
+            "👨\u{200d}👩\u{200d}👧",
+            "👩🏽\u{200d}🔬 ❤\u{fe0f}\u{200d}🔥",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष ക്\u{200d}ക",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+        for (text, expected) in [
+            ("pay\u{200d}pal", "pay<U+200D>pal"),
+            ("\u{200d}👧", "<U+200D>👧"),
+            ("👨\u{200d}", "👨<U+200D>"),
+            ("👨\u{200d}\u{200d}👧", "👨<U+200D><U+200D>👧"),
+            ("👨\u{200c}👧", "👨<U+200C>👧"),
+            ("می\u{200b}خواهم", "می<U+200B>خواهم"),
+            ("می\u{200c} خواهم", "می<U+200C> خواهم"),
         ] {
             assert_eq!(visible(text), expected);
         }

@@ -1,8 +1,11 @@
 //! Shortens texts that are too long to be shown or kept whole, and lets the reader see that they were.
 //!
-//! Pure. A letter is a Unicode scalar value; no cut falls inside of one.
+//! Pure. A letter is a Unicode scalar value. No cut falls inside of what is read as one sign (a letter with its accents, a
+//! family of faces), unless that alone is too long.
 
 use std::borrow::Cow;
+
+use unicode_segmentation::GraphemeCursor;
 
 /// Keeps the beginning of a text: at most `most` letters, the last of them `…` where something is missing.
 pub fn letters(text: &str, most: usize) -> Cow<'_, str> {
@@ -10,7 +13,7 @@ pub fn letters(text: &str, most: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let kept = text.char_indices().nth(most.saturating_sub(1));
-    let kept = &text[..kept.map_or(0, |(end, _)| end)];
+    let kept = &text[..sign_before(text, kept.map_or(0, |(end, _)| end))];
     Cow::Owned(format!("{}…", kept.trim_end()))
 }
 
@@ -26,7 +29,7 @@ pub fn lines(text: &str, most: usize) -> Cow<'_, str> {
     let Some((end, _)) = text.char_indices().nth(most) else {
         return Cow::Borrowed(text);
     };
-    let kept = &text[..end];
+    let kept = &text[..sign_before(text, end)];
     let whole = kept.rfind('\n').map_or(kept, |line| &kept[..line]);
     Cow::Owned(format!("{}\n[…]", whole.trim_end()))
 }
@@ -38,7 +41,7 @@ pub fn end(text: &str, most: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let begin = text.char_indices().nth(count + 1 - most.max(1));
-    let kept = begin.map_or("", |(begin, _)| &text[begin..]);
+    let kept = begin.map_or("", |(begin, _)| &text[sign_behind(text, begin)..]);
     Cow::Owned(format!("…{}", kept.trim_start()))
 }
 
@@ -66,14 +69,40 @@ pub fn ends(text: &str, most: usize, weight: Weight) -> Cow<'_, str> {
         Weight::Tail => room / 4,
         Weight::Even => room / 2,
     };
-    let head = text.floor_char_boundary(head);
+    let head = sign_before(text, text.floor_char_boundary(head));
     let tail = text.ceil_char_boundary(text.len() - (room - head));
+    let tail = sign_behind(text, tail);
     Cow::Owned(format!(
         "{}\n[… {} bytes left out …]\n{}",
         &text[..head],
         tail - head,
         &text[tail..]
     ))
+}
+
+/// Returns the last place of a text up to `place`, which parts two letters, that parts two signs too; `place` itself where
+/// the first sign alone is longer.
+pub fn sign_before(text: &str, place: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(place, text.len(), true);
+    if matches!(cursor.is_boundary(text, 0), Ok(true)) {
+        return place;
+    }
+    match cursor.prev_boundary(text, 0) {
+        Ok(Some(begin)) if begin > 0 => begin,
+        _ => place,
+    }
+}
+
+/// Returns the first place of a text from `place` on that parts two signs; `place` itself where the last sign alone is longer.
+fn sign_behind(text: &str, place: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(place, text.len(), true);
+    if matches!(cursor.is_boundary(text, 0), Ok(true)) {
+        return place;
+    }
+    match cursor.next_boundary(text, 0) {
+        Ok(Some(end)) if end < text.len() => end,
+        _ => place,
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +134,28 @@ mod tests {
         assert_eq!(end("öööö", 3), "…öö");
         assert_eq!(end("one two", 4), "…two");
         assert_eq!(end("ö one", 1), "…");
+    }
+
+    #[test]
+    fn no_cut_falls_inside_of_what_is_read_as_one_sign() {
+        let family = "👨\u{200d}👩\u{200d}👧";
+        let text = format!("ab{family}c");
+        for most in 4..8 {
+            assert_eq!(letters(&text, most), "ab…", "{most}");
+            assert_eq!(lines(&text, most - 1), "ab\n[…]", "{most}");
+        }
+        assert_eq!(letters("ne\u{301}e", 3), "n…");
+        assert_eq!(end(&text, 4), "…c");
+        let text = format!("{}{}", family.repeat(20), "x".repeat(8));
+        let kept = ends(&text, 98, Weight::Even);
+        let (head, _) = kept.split_once("\n[").unwrap();
+        assert!(
+            head.is_empty() || head.replace(family, "").is_empty(),
+            "{head:?}"
+        );
+        // A sign without an end is cut all the same.
+        let marks = format!("a{}", "\u{301}".repeat(9));
+        assert_eq!(letters(&marks, 5).chars().count(), 5);
     }
 
     #[test]
