@@ -47,7 +47,9 @@ pub(super) async fn on_message(
         return Ok(ChangeSet::new());
     }
     // Who ends the conversation answers nothing.
-    if let Some(question) = heard.session.waiting_for.filter(|_| !event.ends) {
+    if !event.ends
+        && let Some(question) = answered_by(context, &heard, &event.user_slug).await?
+    {
         answer_open_question(context, question, &heard.message.text, &event.user_slug).await?;
         heard = context::load(&context.store, &options.places, event).await?;
     }
@@ -106,6 +108,21 @@ pub(super) async fn on_answer(
         },
     );
     Ok(changes)
+}
+
+/// Returns the question that a message answers: the open one that the session waits for, where it was put to its writer.
+async fn answered_by(
+    context: &Context,
+    heard: &MessageContext,
+    user: &UserSlug,
+) -> Result<Option<QuestionId>, AgentError> {
+    let Some(question) = heard.awaited() else {
+        return Ok(None);
+    };
+    let is_told = context::is_told(&context.store, question.id, user).await?;
+    let (asked, said) = (question.asked_at, heard.message.at);
+    let is_answer = decide::answers(asked, said, heard.talks_since, is_told);
+    Ok(is_answer.then_some(question.id))
 }
 
 /// Answers the question that the session waits for by what the person went on to say.
@@ -265,7 +282,8 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn new(options: &'a IdeationOptions, context: &'a Context, heard: &'a MessageContext) -> Self {
         let session = Session {
-            waiting_for: None,
+            // Words of somebody whom it was not put to leave a question open.
+            waiting_for: heard.awaited().map(|question| question.id),
             updated_at: context.now(),
             ..heard.session.record.clone()
         };
@@ -490,6 +508,7 @@ impl<'a> Turn<'a> {
             .state
             .to(IdeaState::Captured)
             .unwrap_or(self.idea.state);
+        self.session.waiting_for = None;
         for question in self.heard.open_questions() {
             let reason = "the session is complete";
             questions::supersede(&mut self.changes, self.context, question, reason);

@@ -1,10 +1,12 @@
 //! Loads what a message is answered from: the session, its last messages, what it learned, and the idea folder.
 
+use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::AgentError;
-use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message, Session};
+use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::{MessageId, QuestionId, UserSlug};
 use ropewalk_store::{Query, Store, Versioned};
 
 use crate::failure;
@@ -24,6 +26,8 @@ pub(super) struct MessageContext {
     pub(super) message: Message,
     /// Which message of the person it is, from 1.
     pub(super) number: usize,
+    /// When whoever wrote it first said something before it.
+    pub(super) talks_since: Option<DateTime<Utc>>,
     /// The last messages up to this one, oldest first.
     pub(super) recent: Vec<Message>,
     /// The questions about this session.
@@ -55,6 +59,12 @@ impl MessageContext {
             messages.any(|message| message.text.contains(text.trim()))
         };
         said(Author::Agent, question) && said(Author::Person, answer)
+    }
+
+    /// Returns the question that the session waits for, while it is open.
+    pub(super) fn awaited(&self) -> Option<&Versioned<Question>> {
+        self.open_questions()
+            .find(|question| self.session.waiting_for == Some(question.id))
     }
 
     /// Returns the questions that are still open.
@@ -95,6 +105,9 @@ pub(super) async fn load(
         .iter()
         .filter(|message| message.author == Author::Person);
     let number = persons.count();
+    let earlier = messages[..position].iter();
+    let theirs = earlier.filter(|message| message.user.as_ref() == Some(&event.user_slug));
+    let talks_since = theirs.map(|message| message.at).min();
     // An answer to an earlier message may have come after this one was written, so this one goes last.
     messages.remove(position);
     messages.push(message.clone());
@@ -114,8 +127,23 @@ pub(super) async fn load(
         idea,
         message,
         number,
+        talks_since,
         recent,
     })
+}
+
+/// Returns whether a question was brought to a person, by whatever way of telling.
+pub(super) async fn is_told(
+    store: &Store,
+    question: QuestionId,
+    person: &UserSlug,
+) -> Result<bool, AgentError> {
+    let told = Query::new().equal("question", question);
+    let told = store.list::<Notice>(told).await?;
+    let mut theirs = told
+        .iter()
+        .filter(|notice| notice.receiver == person.as_str());
+    Ok(theirs.any(|notice| notice.sent_at.is_some()))
 }
 
 /// Puts each answer behind the message that it answers: other messages may have waited meanwhile, and a model that reads it behind

@@ -1,5 +1,6 @@
 //! Decides what a message means for a session: what is kept, what is saved, which phase follows (seed pipeline §3.3).
 
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::idea::{Artifact, Decision, IdeaKind, Phase, Risk, Signals};
 
 use super::reply::{HeardArtifact, Reply};
@@ -287,6 +288,19 @@ pub fn stated_problem(readme: &str) -> Option<String> {
     }
     let found = if has_heading { section } else { prose };
     (!found.is_empty()).then(|| found.join(" "))
+}
+
+/// Decides whether a message answers the question that the session waits for: it was written after that was asked, by
+/// somebody to whom it was put, for they talked by then (`talks_since`) or were told of it. What others write is heard as
+/// what it is, since they may never have seen a question.
+pub fn answers(
+    asked_at: DateTime<Utc>,
+    said_at: DateTime<Utc>,
+    talks_since: Option<DateTime<Utc>>,
+    is_told: bool,
+) -> bool {
+    let talked = talks_since.is_some_and(|since| since <= asked_at);
+    said_at >= asked_at && (talked || is_told)
 }
 
 #[cfg(test)]

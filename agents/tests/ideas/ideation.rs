@@ -1,6 +1,7 @@
 //! Ideation: phases, artifacts, questions and answers.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ropewalk_agents::idea_folder::{BRIEF, README};
 use ropewalk_desk::ideas::{self, ChatError, Opening};
@@ -8,7 +9,7 @@ use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::idea::{IdeaState, Message, Phase};
 use ropewalk_schemas::model_call::ModelCall;
-use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 
 use super::house::{House, user};
@@ -287,6 +288,39 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
     assert!(!told.is_empty(), "{messages:?}");
     let twice = told.iter().any(|told| told.contains("Their phones die"));
     assert!(!twice, "both stand in the conversation: {told:?}");
+}
+
+#[tokio::test]
+async fn words_of_somebody_who_was_not_asked_answer_nothing() {
+    let replies = [
+        r#"{"text": "The first words ask without a model."}"#,
+        r#"{"text": "Metres it may be."}"#,
+        r#"{"text": "That explains it."}"#,
+    ];
+    let house = House::new(&script("sun", &replies)).await;
+    let session = house
+        .begin("sun", "a solar phone charger for hikers")
+        .await
+        .session;
+    let question = house.session(session).await.waiting_for.unwrap();
+    house.clock.advance(Duration::from_mins(1));
+    ideas::say(&house.person(), session, &user("bob"), "And use metres.")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.session(session).await.waiting_for, Some(question));
+    assert_eq!(house.open_questions().await.len(), 1);
+
+    house
+        .say(session, "Their phones die on the second day.")
+        .await;
+    assert_eq!(house.session(session).await.waiting_for, None);
+    let answered = house.store().get::<Question>(&question.to_string()).await;
+    let answer = answered.unwrap().unwrap().answer.clone().unwrap();
+    assert_eq!(
+        (answer.by.as_str(), answer.text.as_str()),
+        ("ann", "Their phones die on the second day.")
+    );
 }
 
 #[tokio::test]

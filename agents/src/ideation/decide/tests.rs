@@ -331,3 +331,25 @@ fn an_opening_is_vague_below_fifty_characters_unless_the_readme_tells_the_proble
         );
     }
 }
+
+#[test]
+fn words_answer_a_question_of_those_to_whom_it_was_put() {
+    let at = |second| DateTime::<Utc>::UNIX_EPOCH + chrono::TimeDelta::seconds(second);
+    let asked = at(10);
+    for (said, talks_since, is_told, expected) in [
+        // Who talked by then went on talking.
+        (11, Some(3), false, true),
+        (10, Some(10), false, true),
+        // It was written before there was a question.
+        (9, Some(3), false, false),
+        (9, None, true, false),
+        // Who came later has seen none, unless told.
+        (20, Some(11), false, false),
+        (20, None, false, false),
+        (20, None, true, true),
+        (20, Some(11), true, true),
+    ] {
+        let answers = answers(asked, at(said), talks_since.map(at), is_told);
+        assert_eq!(answers, expected, "{said} {talks_since:?} {is_told}");
+    }
+}
