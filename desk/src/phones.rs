@@ -131,6 +131,16 @@ pub async fn chat(
     Ok(linked.map(|linked| linked.chat))
 }
 
+/// Names those whose phone a code linked and who are nobody on the project: they hear nothing.
+pub async fn strangers(store: &Store, people: &People) -> Result<Vec<UserSlug>, ReadError> {
+    let phones = store.list::<Phone>(Query::new()).await?;
+    let linked = phones.into_iter().filter(|phone| phone.linked.is_some());
+    let names = linked.map(|phone| phone.person.clone());
+    Ok(names
+        .filter(|name| people.named(name.as_str()).is_none())
+        .collect())
+}
+
 /// Returns what is known of the phone of a person.
 pub async fn of(store: &Store, name: &UserSlug) -> Result<Phone, ReadError> {
     let found = store.get::<Phone>(name.as_str()).await?;

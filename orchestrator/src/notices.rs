@@ -8,17 +8,20 @@
 mod compose;
 mod decide;
 mod port;
+mod row;
 mod sender;
 mod subscriber;
 mod summary;
 mod text;
 mod together;
+mod unheard;
 mod webhook;
 
 use std::sync::Arc;
 
 pub use decide::{Listener, Rules};
 pub use port::{Arrival, Notification, Port, PosedQuestion, SendError};
+pub use row::asking;
 pub use subscriber::{Notifier, Parts};
 pub use summary::summary_of_last_day;
 pub use webhook::{Webhook, WebhookError};

@@ -285,12 +285,32 @@ async fn phones(project: &Project, store: &Store) -> Option<Finding> {
             Err(problem) => return told(Fitness::Fail, problem.to_string()),
         }
     }
+    let strangers = match phones::strangers(store, &project.people).await {
+        Ok(strangers) => strangers,
+        Err(problem) => return told(Fitness::Fail, problem.to_string()),
+    };
+    let strangers: Vec<String> = strangers.iter().map(|name| format!("`{name}`")).collect();
+    let strangers = strangers.join(", ");
     if linked == 0 {
-        let detail = "the bot tells nobody, since no phone is linked; say `ropewalk people link`";
-        return told(Fitness::Warn, detail.to_owned());
+        let of_them = match strangers.as_str() {
+            "" => String::new(),
+            names => format!(" but that of {names}, who is nobody in `[people]`"),
+        };
+        let detail = format!(
+            "the bot tells nobody, since no phone is linked{of_them}; say `ropewalk people link`"
+        );
+        return told(Fitness::Warn, detail);
     }
     let of_all = counted_as(people.len(), "person", "people");
-    told(Fitness::Ok, format!("{linked} of {of_all} linked"))
+    let detail = format!("{linked} of {of_all} linked");
+    if strangers.is_empty() {
+        return told(Fitness::Ok, detail);
+    }
+    let detail = format!(
+        "{detail}; a chat is linked to {strangers}, who is nobody in `[people]` and hears nothing; name that person \
+         there, or link the chat to somebody by `ropewalk people link`"
+    );
+    told(Fitness::Warn, detail)
 }
 
 /// Looks for parts that were not stopped and give no sign of life, and where processes share the roles, for those that

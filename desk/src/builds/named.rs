@@ -24,7 +24,7 @@ pub struct MisnamedBuild {
 
 impl MisnamedBuild {
     /// Returns whether it only has to be approved.
-    pub(crate) fn to_approve(&self) -> Option<&ContentHash> {
+    pub fn to_approve(&self) -> Option<&ContentHash> {
         let is_shown = self.build.is_none() && self.state == SpecState::Generated;
         self.hash.as_ref().filter(|_| is_shown)
     }

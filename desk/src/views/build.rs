@@ -190,8 +190,10 @@ pub(super) async fn rows(
     builds: Vec<Build>,
     providers: &[String],
 ) -> Result<Vec<BuildRow>, ReadError> {
-    let (outage, counts) =
-        futures::try_join!(standing(store, providers), task_counts(store, &builds))?;
+    let (outage, counts) = futures::try_join!(
+        standing_outage(store, providers),
+        task_counts(store, &builds)
+    )?;
     let rows = builds.into_iter().map(|build| {
         let (tasks_total, tasks_complete) = counts
             .get(&build.id.to_string())
@@ -241,7 +243,7 @@ pub async fn show(
         Box::pin(timeline(store, &build)),
         Box::pin(store.spending(calls)),
         Box::pin(ownership::kept_by(store, &build)),
-        Box::pin(standing(store, providers)),
+        Box::pin(standing_outage(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
         Box::pin(review::objections(store, build.id)),
     )?;
@@ -280,8 +282,11 @@ async fn timeline(store: &Store, build: &Build) -> Result<Vec<AttemptView>, Read
     Ok(timeline)
 }
 
-/// Returns the first outage, if all of them are away.
-async fn standing(store: &Store, providers: &[String]) -> Result<Option<Outage>, ReadError> {
+/// Returns the first outage of these providers, if all of them are away.
+pub async fn standing_outage(
+    store: &Store,
+    providers: &[String],
+) -> Result<Option<Outage>, ReadError> {
     let mut first = None;
     for provider in providers {
         let row = store.get::<Outage>(provider).await?;

@@ -9,8 +9,9 @@ use ropewalk_schemas::payload::{ReviewCompleted, TaskCompleted};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::Specification;
-use ropewalk_schemas::{Event, Payload, SpecId};
-use ropewalk_store::{Query, ReadError, Store};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, Event, Payload, SpecId, TaskId, UserSlug};
+use ropewalk_store::{Query, ReadError, Store, task_key};
 
 use super::decide::Urgency;
 use super::text;
@@ -82,7 +83,20 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         }
         Payload::BuildCompleted(completed) => (Role::Product, Soon, text::completed(completed)),
         Payload::TaskFailed(failed) if !failed.will_retry => {
-            (Role::Technical, Soon, text::failed(failed))
+            let title = title_of((failed.build_id, &failed.task_id), store).await?;
+            (
+                Role::Technical,
+                Soon,
+                text::failed(failed, title.as_deref()),
+            )
+        }
+        Payload::TaskSkipped(skipped) => {
+            let title = title_of((skipped.build_id, &skipped.task_id), store).await?;
+            (
+                Role::Technical,
+                Gathered,
+                text::skipped(skipped, title.as_deref()),
+            )
         }
         Payload::TaskCompleted(done) => {
             let is_half = done.counts.just_reached_half() && !asks_at_half(done, store).await?;
@@ -117,6 +131,37 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         urgency,
         text,
     }))
+}
+
+/// Returns who decided what an event tells, and looks for what came of it.
+pub(super) async fn awaited_by(
+    event: &Event,
+    store: &Store,
+) -> Result<Option<UserSlug>, ReadError> {
+    let name = match &event.payload {
+        Payload::BuildMerged(merged) => merged.merged_by.clone(),
+        Payload::SpecRejected(rejected) => rejected.rejected_by.clone(),
+        Payload::TaskSkipped(skipped) => skipped.skipped_by.clone(),
+        Payload::BuildStarted(started) => {
+            let spec = started.spec_id.to_string();
+            let spec = store.get::<Specification>(&spec).await?;
+            let approval = spec.and_then(|spec| spec.approval.clone());
+            approval
+                .map(|approval| approval.by.to_string())
+                .unwrap_or_default()
+        }
+        _ => return Ok(None),
+    };
+    Ok(UserSlug::parse(&name).ok())
+}
+
+/// Returns what a task comes to, in a few words; nothing where its plan does not say.
+async fn title_of(
+    (build, task): (BuildId, &TaskId),
+    store: &Store,
+) -> Result<Option<String>, ReadError> {
+    let task = store.get::<Task>(&task_key(build, task)).await?;
+    Ok(task.and_then(|task| task.block.title.clone()))
 }
 
 /// A title, a paragraph, and what is best done.
@@ -303,17 +348,6 @@ fn objections(review: &ReviewCompleted) -> String {
 /// What happens to a task.
 fn of_task(payload: &Payload) -> Option<(Role, NoticeWords)> {
     let told = match payload {
-        Payload::TaskSkipped(skipped) => (
-            Role::Technical,
-            (
-                format!(
-                    "Task {} of `{}` was left out by {}",
-                    skipped.task_id, skipped.idea_slug, skipped.skipped_by
-                ),
-                text::quoted(&skipped.reason),
-                None,
-            ),
-        ),
         Payload::LockExtended(got) => {
             let files: Vec<String> = got.files.iter().map(|file| format!("`{file}`")).collect();
             (

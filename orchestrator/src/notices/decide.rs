@@ -62,10 +62,19 @@ impl From<&NoticeSettings> for Rules {
 pub(super) enum Urgency {
     /// Work stands still: at once, at any hour.
     Blocking,
+    /// It is what somebody decided a moment ago, and looks for: at once, at any hour.
+    Awaited,
     /// At once, but for quiet hours.
     Soon,
     /// With whatever else there is by then.
     Gathered,
+}
+
+impl Urgency {
+    /// Returns whether it is told alone, and aloud.
+    pub(super) const fn is_urgent(self) -> bool {
+        matches!(self, Self::Blocking | Self::Awaited)
+    }
 }
 
 /// Decides who of `people` hears what concerns `role`: those who have it; everybody where nobody has.
@@ -108,10 +117,17 @@ pub(super) fn asked(
     first
 }
 
+/// Decides whether an open question waits for nobody of whom a port reaches by now: it was `told` to others alone, or to
+/// nobody since the port was there, for which a timer `waits`.
+pub(super) fn is_unheard(told: &[&Notice], waits: bool, reachable: &[String]) -> bool {
+    let is_here = |notice: &&Notice| reachable.contains(&notice.receiver);
+    (waits || !told.is_empty()) && !told.iter().any(is_here)
+}
+
 /// Decides when something is told that is known at `now`.
 pub(super) fn due(now: DateTime<Utc>, urgency: Urgency, rules: &Rules) -> DateTime<Utc> {
     let due = match urgency {
-        Urgency::Blocking => return now,
+        Urgency::Blocking | Urgency::Awaited => return now,
         Urgency::Soon => now,
         Urgency::Gathered => now + rules.batch,
     };
@@ -200,6 +216,33 @@ mod tests {
         assert_eq!(heard(Role::Product), ["ada", "bob"]);
         assert_eq!(heard(Role::Technical), ["bob"]);
         assert_eq!(heard(Role::Operations), ["ada", "bob"]);
+    }
+
+    #[test]
+    fn a_question_is_unheard_where_nobody_who_is_here_was_told() {
+        let told = |receivers: &[&str]| -> Vec<Notice> {
+            let of = |receiver: &&str| {
+                serde_json::from_value(serde_json::json!({
+                    "key": receiver, "port": "paper", "receiver": receiver, "event_type": "question.asked",
+                    "subject": "project", "text": { "title": "" }, "urgent": true, "state": "sent", "outdated": false,
+                    "nonce": "", "tries": 0, "repeats": 0, "due": DateTime::UNIX_EPOCH, "created_at": DateTime::UNIX_EPOCH,
+                }))
+                .unwrap()
+            };
+            receivers.iter().map(of).collect()
+        };
+        let here = ["ada".to_owned()];
+        for (receivers, waits, expected) in [
+            // It was asked before the port was switched on.
+            (&[][..], false, false),
+            (&[], true, true),
+            (&["eve"], false, true),
+            (&["eve", "ada"], true, false),
+        ] {
+            let told = told(receivers);
+            let told: Vec<&Notice> = told.iter().collect();
+            assert_eq!(is_unheard(&told, waits, &here), expected, "{receivers:?}");
+        }
     }
 
     #[test]

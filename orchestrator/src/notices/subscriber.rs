@@ -6,13 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use ropewalk_config::questions::Trigger;
-use ropewalk_runtime::token;
 use ropewalk_schemas::idea::{Message, Session};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{
-    ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, Subject, UserSlug,
+    ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tokio::sync::Notify;
@@ -22,7 +21,7 @@ use super::decide::{self, Listener, Rules, Urgency};
 use super::port::Port;
 use super::sender::Sender;
 use super::summary::{self, SUMMARY};
-use super::{ESCALATE, Turn};
+use super::{ESCALATE, Turn, row};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
 use crate::timers;
@@ -43,11 +42,12 @@ pub struct Parts {
 const NEW: TimeDelta = TimeDelta::minutes(10);
 
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
+#[derive(Clone)]
 pub struct Notifier {
     role: ComponentName,
     patterns: Vec<EventPattern>,
     sender: ComponentName,
-    port: Arc<dyn Port>,
+    pub(super) port: Arc<dyn Port>,
     people: Vec<Listener>,
     rules: Rules,
     turn: Turn,
@@ -75,6 +75,11 @@ impl Notifier {
         ComponentName::parse(&format!("notify.{name}"))
     }
 
+    /// Returns whom the port reaches by now.
+    pub(super) async fn reachable(&self, context: &Context) -> Result<Vec<String>, ReadError> {
+        self.port.receivers(&self.everybody(), &context.store).await
+    }
+
     /// Returns everybody.
     fn everybody(&self) -> Vec<UserSlug> {
         self.people
@@ -91,7 +96,7 @@ impl Notifier {
     ) -> Result<Vec<String>, ReadError> {
         let reached = self.port.receivers(audience, &context.store).await?;
         if reached.is_empty() {
-            return self.port.receivers(&self.everybody(), &context.store).await;
+            return self.reachable(context).await;
         }
         Ok(reached)
     }
@@ -100,7 +105,7 @@ impl Notifier {
     async fn put(
         &self,
         changes: &mut ChangeSet,
-        (event, context): (&Event, &Context),
+        context: &Context,
         question: &Question,
         receivers: Vec<String>,
     ) -> Result<(), ReadError> {
@@ -116,56 +121,38 @@ impl Notifier {
             if known.iter().any(|notice| notice.receiver == receiver) {
                 continue;
             }
+            let now = context.now();
             changes.insert(&Notice {
-                subject: Subject::question(question.id),
-                question: Some(question.id),
-                ..self.notice(
-                    (event, context),
-                    &question.id.to_string(),
-                    receiver,
-                    (urgency, NoticeText::default()),
-                )
+                due: decide::due(now, urgency, &self.rules),
+                ..row::asking(self.port.name(), question, &receiver, now)
             });
         }
         Ok(())
     }
 
-    fn notice(
+    /// Returns what a receiver is told of an event.
+    fn of_event(
         &self,
         (event, context): (&Event, &Context),
-        what: &str,
-        receiver: String,
+        receiver: &str,
         (urgency, text): (Urgency, NoticeText),
     ) -> Notice {
-        let (port, now) = (self.port.name(), context.now());
-        // Short enough for what a button carries, long enough that nobody guesses it.
-        let nonce: String = token::fresh().chars().take(32).collect();
+        let (id, now) = (event.id.to_string(), context.now());
+        let told = (urgency.is_urgent(), text);
         Notice {
-            key: format!("{port}/{what}/{receiver}"),
-            port: port.to_owned(),
-            receiver,
             event_type: event.event_type().to_owned(),
-            subject: event.subject.clone(),
-            question: None,
-            text,
-            urgent: urgency == Urgency::Blocking,
-            state: NoticeState::Waiting,
-            outdated: false,
-            nonce,
-            messages: Vec::new(),
-            earlier: Vec::new(),
-            pieces: 0,
-            tries: 0,
-            repeats: 0,
-            error: None,
             due: decide::due(now, urgency, &self.rules),
-            created_at: now,
-            sent_at: None,
+            ..row::of(
+                (self.port.name(), &id, receiver),
+                event.subject.clone(),
+                told,
+                now,
+            )
         }
     }
 
     /// Lists who was told of a question by this port.
-    async fn of_question(
+    pub(super) async fn of_question(
         &self,
         question: QuestionId,
         context: &Context,
@@ -176,13 +163,13 @@ impl Notifier {
         context.store.list::<Notice>(of_it).await
     }
 
-    /// Puts a new question to those whom it is for, and sets when everybody hears of it.
-    async fn asked(
+    /// Puts a question to those whom it is for who have not got it, and sets when everybody hears of it; where nobody is
+    /// reached, when it is tried again.
+    pub(super) async fn asked(
         &self,
         id: QuestionId,
-        cause: (&Event, &Context),
+        context: &Context,
     ) -> Result<ChangeSet, ReadError> {
-        let context = cause.1;
         let mut changes = ChangeSet::new();
         let Some(question) = open(id, context).await? else {
             return Ok(changes);
@@ -190,27 +177,29 @@ impl Notifier {
         let talks = talkers(&question, context).await?;
         let first = decide::asked(&question, &talks, &self.people);
         let receivers = self.reached(&first, context).await?;
-        self.put(&mut changes, cause, &question, receivers).await?;
-        if first.len() < self.people.len() {
-            let due = context.now() + self.rules.escalate;
-            timers::set(&mut changes, context, ESCALATE, &id.to_string(), due);
+        if first.len() < self.people.len() || receivers.is_empty() {
+            self.escalate_later(&mut changes, context, id);
         }
+        self.put(&mut changes, context, &question, receivers)
+            .await?;
         Ok(changes)
     }
 
+    fn escalate_later(&self, changes: &mut ChangeSet, context: &Context, id: QuestionId) {
+        let due = context.now() + self.rules.escalate;
+        timers::set(changes, context, ESCALATE, &id.to_string(), due);
+    }
+
     /// Puts a question that nobody answered to everybody.
-    async fn escalated(
-        &self,
-        target: &str,
-        cause: (&Event, &Context),
-    ) -> Result<ChangeSet, AgentError> {
+    async fn escalated(&self, target: &str, context: &Context) -> Result<ChangeSet, AgentError> {
         let mut changes = ChangeSet::new();
         let id: QuestionId = target.parse().map_err(AgentError::permanent)?;
-        let context = cause.1;
         if let Some(question) = open(id, context).await? {
-            let everybody = self.everybody();
-            let all = self.port.receivers(&everybody, &context.store).await?;
-            self.put(&mut changes, cause, &question, all).await?;
+            let all = self.reachable(context).await?;
+            if all.is_empty() {
+                self.escalate_later(&mut changes, context, id);
+            }
+            self.put(&mut changes, context, &question, all).await?;
         }
         Ok(changes)
     }
@@ -288,9 +277,16 @@ impl Notifier {
             .flat_map(|role| decide::audience(*role, &self.people))
             .collect();
         let audience: Vec<UserSlug> = audience.into_iter().collect();
-        for receiver in self.reached(&audience, context).await? {
-            let what = (draft.urgency, draft.text.clone());
-            changes.insert(&self.notice((event, context), &event.id.to_string(), receiver, what));
+        let awaits = compose::awaited_by(event, &context.store).await?;
+        let awaits: Vec<UserSlug> = awaits.into_iter().collect();
+        let awaits = self.port.receivers(&awaits, &context.store).await?;
+        let mut receivers = self.reached(&audience, context).await?;
+        receivers.retain(|receiver| !awaits.contains(receiver));
+        let others = receivers.into_iter().map(|one| (one, draft.urgency));
+        let first = awaits.into_iter().map(|one| (one, Urgency::Awaited));
+        for (receiver, urgency) in first.chain(others) {
+            let what = (urgency, draft.text.clone());
+            changes.insert(&self.of_event((event, context), &receiver, what));
         }
         Ok(changes)
     }
@@ -312,7 +308,7 @@ impl Notifier {
         };
         for receiver in receivers {
             let what = (Urgency::Soon, text.clone());
-            changes.insert(&self.notice((event, context), &event.id.to_string(), receiver, what));
+            changes.insert(&self.of_event((event, context), &receiver, what));
         }
         Ok(changes)
     }
@@ -362,9 +358,7 @@ impl Agent for Notifier {
 
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
         Ok(match &event.payload {
-            Payload::QuestionAsked(asked) => {
-                self.asked(asked.question_id, (event, context)).await?
-            }
+            Payload::QuestionAsked(asked) => self.asked(asked.question_id, context).await?,
             Payload::QuestionReminded(asked) => self.reminded(asked.question_id, context).await?,
             Payload::QuestionAnswered(answered) | Payload::QuestionDefaulted(answered) => {
                 self.closed(answered.question_id, context).await?
@@ -373,7 +367,7 @@ impl Agent for Notifier {
                 self.closed(closed.question_id, context).await?
             }
             Payload::ScheduleDue(ScheduleDue { name, target, .. }) if name == ESCALATE => {
-                self.escalated(target, (event, context)).await?
+                self.escalated(target, context).await?
             }
             Payload::ScheduleDue(ScheduleDue { name, .. }) if name == SUMMARY => {
                 self.summed_up(event, context).await?
@@ -393,12 +387,15 @@ impl Agent for Notifier {
             Arc::clone(&self.turn),
             Arc::clone(&self.wake),
         );
-        let sender = Arc::new(sender);
+        let (sender, notifier) = (Arc::new(sender), self.clone());
         vec![Worker {
             name: self.sender.clone(),
             run: Box::new(move |context, stop| {
-                let sender = Arc::clone(&sender);
-                Box::pin(async move { sender.run(&context, stop).await })
+                let (sender, notifier) = (Arc::clone(&sender), notifier.clone());
+                Box::pin(async move {
+                    notifier.catch_up(&context).await;
+                    sender.run(&context, stop).await;
+                })
             }),
         }]
     }

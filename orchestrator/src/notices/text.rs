@@ -4,9 +4,10 @@ use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{
-    BuildCompleted, BuildPaused, SpecRevisionRefused, TaskCompleted, TaskFailed,
+    BuildCompleted, BuildPaused, SpecRevisionRefused, TaskCompleted, TaskFailed, TaskSkipped,
 };
 use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Price, Specification};
@@ -15,6 +16,8 @@ use crate::questions::default_of;
 
 /// The most bytes of what is quoted of others.
 const QUOTED: usize = 1_500;
+/// The most letters of what a task comes to.
+const TITLE: usize = 120;
 
 /// Writes a text of a title, paragraphs and what is best done.
 pub(super) fn text(
@@ -219,8 +222,28 @@ pub(super) fn landed(done: &TaskCompleted, is_half: bool) -> NoticeText {
     )
 }
 
+/// Says that a task was left out.
+pub(super) fn skipped(skipped: &TaskSkipped, title: Option<&str>) -> NoticeText {
+    let TaskSkipped {
+        task_id,
+        idea_slug,
+        skipped_by,
+        ..
+    } = skipped;
+    let headline = format!("Task {task_id} of `{idea_slug}` was left out by {skipped_by}");
+    text(entitled(headline, title), [quoted(&skipped.reason)], None)
+}
+
+/// Adds to what became of a task what it was to come to.
+fn entitled(headline: String, title: Option<&str>) -> String {
+    match title {
+        Some(title) => format!("{headline}: {}", clip::line(title, TITLE)),
+        None => headline,
+    }
+}
+
 /// Says that a task failed for good.
-pub(super) fn failed(failed: &TaskFailed) -> NoticeText {
+pub(super) fn failed(failed: &TaskFailed, title: Option<&str>) -> NoticeText {
     let error = quoted(&failed.error);
     let around = format!(
         "{} blocked by it, {} go on without it.",
@@ -230,8 +253,9 @@ pub(super) fn failed(failed: &TaskFailed) -> NoticeText {
         FailureClass::Blocked => "cannot be done as it stands",
         _ => "failed",
     };
+    let headline = format!("Task {} of `{}` {how}", failed.task_id, failed.idea_slug);
     text(
-        format!("Task {} of `{}` {how}", failed.task_id, failed.idea_slug),
+        entitled(headline, title),
         [error, around],
         failed.recommended.clone(),
     )
@@ -255,6 +279,7 @@ pub(super) fn quoted(text: &str) -> String {
     let Some((end, _)) = text.char_indices().find(|(index, _)| *index >= QUOTED) else {
         return text.to_owned();
     };
+    let end = clip::sign_before(text, end);
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
@@ -305,7 +330,7 @@ mod tests {
                 "Task T-002 of `walks` failed",
             ),
         ] {
-            let told = failed(&TaskFailed {
+            let left = TaskFailed {
                 build_id: BuildId(Uuid::nil()),
                 task_id: TaskId::parse("T-002").unwrap(),
                 idea_slug: Slug::parse("walks").unwrap(),
@@ -316,8 +341,10 @@ mod tests {
                 blocked: 1,
                 continuing: 2,
                 recommended: None,
-            });
-            assert_eq!(told.title, title);
+            };
+            assert_eq!(failed(&left, None).title, title);
+            let told = failed(&left, Some("Colour the\nroofs"));
+            assert_eq!(told.title, format!("{title}: Colour the roofs"));
         }
     }
 }

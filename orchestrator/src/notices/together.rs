@@ -68,15 +68,24 @@ fn joined(together: &[&Versioned<Notice>]) -> NoticeText {
     if let [only] = together {
         return only.text.clone();
     }
+    let mut reasons: Vec<&str> = Vec::new();
     let told = together.iter().map(|notice| {
         let NoticeText {
             title,
             body,
             recommendation,
         } = &notice.text;
+        // What several failed for is told once.
+        let paragraphs = body.split("\n\n").filter(|paragraph| {
+            let is_new = !reasons.contains(paragraph);
+            reasons.extend(is_new.then_some(*paragraph));
+            is_new
+        });
+        let body = paragraphs.collect::<Vec<_>>().join("\n\n");
         let recommendation = recommendation.as_ref();
         let recommendation = recommendation.map_or_else(String::new, |best| format!("\n→ {best}"));
         format!("**{title}**\n{body}{recommendation}")
     });
+    let told: Vec<String> = told.collect();
     text::text(format!("{} things happened", together.len()), told, None)
 }

@@ -94,6 +94,8 @@ pub struct AcceptedAnswer {
     pub choice: Option<ChoiceId>,
     /// The words, else the label of the choice.
     pub answer: String,
+    /// What was asked.
+    pub asked: String,
 }
 
 /// Records the answer of `by` and tells whoever asked; the second answer is told who was first.
@@ -130,6 +132,7 @@ pub async fn answer<'a>(
                 id,
                 choice: reply.choice,
                 answer: reply.text,
+                asked: question.text.clone(),
             })
         } else {
             keep_late(&mut changes, &context, &question, given, by, channel);

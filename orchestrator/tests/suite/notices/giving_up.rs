@@ -59,6 +59,31 @@ async fn a_question_that_cannot_be_told_goes_to_everybody_by_every_port_at_once(
 }
 
 #[tokio::test]
+async fn what_waits_for_nobody_who_is_here_is_put_to_those_who_are() -> anyhow::Result<()> {
+    // The first was told to somebody who left, the second to nobody.
+    for reaches in [&["alone"][..], &[]] {
+        let directory = tempfile::tempdir()?;
+        let clock = Clock::manual(noon());
+        let nobody = Paper::new(reaches);
+        let before = house(directory.path(), &clock, &nobody, &[("alone", &[])]).await?;
+        let id = ask(&before).await?;
+        if !reaches.is_empty() {
+            nobody.said(&before, 1).await?;
+        }
+        before.settle().await?;
+        before.close().await?;
+        clock.advance(Duration::from_mins(1));
+
+        let paper = Paper::new(&["ada", "bob"]);
+        let after = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+        let said = paper.said(&after, 1).await?;
+        assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
+        after.close().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
