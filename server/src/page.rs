@@ -39,9 +39,9 @@ impl Part {
         if (1..=MOST).contains(&limit) {
             return Ok(usize::try_from(limit).unwrap_or(usize::MAX));
         }
-        Err(Problem::usage(format!(
-            "`limit` must lie between 1 and {MOST}, and it is {limit}"
-        )))
+        let text = format!("`limit` must lie between 1 and {MOST}, and it is {limit}");
+        let next = format!("write a number from 1 to {MOST}, or leave it out");
+        Err(Problem::usage((text, next)))
     }
 
     /// Cuts the page out of a whole list, whose entries are told apart by `key`.

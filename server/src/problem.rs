@@ -1,5 +1,7 @@
 //! Says in the words of the terminal why a request was refused, as problem+json.
 
+mod mending;
+
 use std::fmt::Display;
 
 use axum::Json;
@@ -40,6 +42,8 @@ pub(crate) struct Problem {
     code: &'static str,
     message: String,
     next: Option<String>,
+    /// Which request mends it, where a page, like the terminal, says something else.
+    by_request: Option<String>,
 }
 
 /// A problem as it is sent.
@@ -65,7 +69,13 @@ impl Problem {
             code,
             message,
             next,
+            by_request: None,
         }
+    }
+
+    /// Says which request mends it.
+    fn mended_by(self, by_request: Option<String>) -> Self {
+        Self { by_request, ..self }
     }
 
     /// Returns the problem that an error is which knows how it is mended.
@@ -73,8 +83,9 @@ impl Problem {
         Self::new(status, code, Words::of(error))
     }
 
-    /// Says that the request itself cannot be understood.
-    pub(crate) fn usage(words: impl Into<Words>) -> Self {
+    /// Says that the request itself cannot be understood, and how it is mended.
+    pub(crate) fn usage((message, next): (impl Into<String>, impl Into<String>)) -> Self {
+        let words = (message, next);
         Self::new(StatusCode::BAD_REQUEST, "usage", words)
     }
 
@@ -114,7 +125,10 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             code: self.code.to_owned(),
             message: words.message.clone(),
-            next: words.next.clone(),
+            next: match &self.by_request {
+                Some(next) => Some(one_line(next)),
+                None => words.next.clone(),
+            },
         };
         let mut response = (self.status, Json(body)).into_response();
         response.extensions_mut().insert(words);
@@ -176,7 +190,7 @@ impl From<ChatError> for Problem {
                 StatusCode::CONFLICT
             }
         };
-        Self::of(status, "idea", &error)
+        Self::of(status, "idea", &error).mended_by(mending::chat(&error))
     }
 }
 
@@ -189,7 +203,7 @@ impl From<AttachError> for Problem {
             AttachError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             AttachError::Full { .. } => StatusCode::CONFLICT,
         };
-        Self::of(status, "attachment", &error)
+        Self::of(status, "attachment", &error).mended_by(mending::attachment(&error))
     }
 }
 
@@ -200,7 +214,7 @@ impl From<KeptError> for Problem {
             KeptError::Unknown { .. } => (StatusCode::NOT_FOUND, "unknown-id"),
             KeptError::Changed(_) => (StatusCode::GONE, "attachment"),
         };
-        Self::of(status, code, &error)
+        Self::of(status, code, &error).mended_by(mending::kept(&error))
     }
 }
 
@@ -213,7 +227,7 @@ impl From<AbandonError> for Problem {
             AbandonError::Unknown(_) => StatusCode::NOT_FOUND,
             AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
         };
-        Self::of(status, "idea-state", &error)
+        Self::of(status, "idea-state", &error).mended_by(mending::abandon(&error))
     }
 }
 
@@ -223,14 +237,15 @@ impl From<SteerError> for Problem {
             SteerError::Read(error) => error.into(),
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
-            error => Self::of(StatusCode::CONFLICT, "build-state", &error),
+            error => Self::of(StatusCode::CONFLICT, "build-state", &error)
+                .mended_by(mending::steer(&error)),
         }
     }
 }
 
 impl From<MisnamedBuild> for Problem {
     fn from(error: MisnamedBuild) -> Self {
-        Self::of(StatusCode::NOT_FOUND, "unknown-id", &error)
+        Self::of(StatusCode::NOT_FOUND, "unknown-id", &error).mended_by(mending::misnamed(&error))
     }
 }
 
@@ -241,7 +256,9 @@ impl From<HaltError> for Problem {
             HaltError::Commit(error) => error.into(),
             HaltError::Forbidden(error) => error.into(),
             error @ HaltError::TooLong(_) => Self::of(StatusCode::BAD_REQUEST, "input", &error),
-            error => Self::of(StatusCode::CONFLICT, "halt", &error),
+            error => {
+                Self::of(StatusCode::CONFLICT, "halt", &error).mended_by(mending::halt(&error))
+            }
         }
     }
 }
@@ -254,8 +271,11 @@ impl From<TaskError> for Problem {
             TaskError::Unknown { build, task } => {
                 Self::unknown("task", &task, &format!("/api/builds/{build}"))
             }
-            TaskError::Words => Self::of(StatusCode::BAD_REQUEST, "input", &error),
-            error => Self::of(StatusCode::CONFLICT, "task-state", &error),
+            TaskError::Words => {
+                Self::of(StatusCode::BAD_REQUEST, "input", &error).mended_by(mending::task(&error))
+            }
+            error => Self::of(StatusCode::CONFLICT, "task-state", &error)
+                .mended_by(mending::task(&error)),
         }
     }
 }
@@ -265,7 +285,8 @@ impl From<LandingError> for Problem {
         match error {
             LandingError::Commit(error) => error.into(),
             LandingError::Forbidden(error) => error.into(),
-            error => Self::of(StatusCode::CONFLICT, "landing", &error),
+            error => Self::of(StatusCode::CONFLICT, "landing", &error)
+                .mended_by(mending::landing(&error)),
         }
     }
 }
@@ -287,7 +308,7 @@ impl From<RequestError> for Problem {
             | RequestError::BeingWritten { .. }
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };
-        Self::of(status, "specification", &error)
+        Self::of(status, "specification", &error).mended_by(mending::request(&error))
     }
 }
 
@@ -318,7 +339,7 @@ impl From<ApproveError> for Problem {
             | ApproveError::Abandoned(_)
             | ApproveError::NotReady { .. } => StatusCode::CONFLICT,
         };
-        Self::of(status, "approval", &error)
+        Self::of(status, "approval", &error).mended_by(mending::approve(&error))
     }
 }
 
@@ -342,7 +363,7 @@ impl From<AcknowledgeError> for Problem {
             AcknowledgeError::Ambiguous { .. } => (StatusCode::CONFLICT, "ambiguous-id"),
             AcknowledgeError::Already { .. } => (StatusCode::CONFLICT, "alert"),
         };
-        Self::of(status, code, &error)
+        Self::of(status, code, &error).mended_by(mending::acknowledge(&error))
     }
 }
 
@@ -405,13 +426,16 @@ impl From<AnswerError> for Problem {
             | AnswerError::WordsMissing { .. }
             | AnswerError::WordsBeside { .. } => StatusCode::BAD_REQUEST,
         };
-        Self::of(status, "question", &error)
+        Self::of(status, "question", &error).mended_by(mending::answer(&error))
     }
 }
 
 /// Says which field holds a name that is none.
 pub(crate) fn unreadable<E: Display>(field: &str) -> impl FnOnce(E) -> Problem + '_ {
-    move |error| Problem::usage(format!("`{field}` cannot be understood: {error}"))
+    move |error| {
+        let next = format!("write `{field}` as the lists of this server show it");
+        Problem::usage((format!("`{field}` cannot be understood: {error}"), next))
+    }
 }
 
 #[cfg(test)]
@@ -427,8 +451,8 @@ mod tests {
 
     #[test]
     fn no_text_is_parted_into_what_is_wrong_and_what_to_do() {
-        let quoting = Problem::usage("`a; b` cannot be understood: c; d");
+        let quoting = Problem::usage(("`a; b` cannot be understood: c; d", "leave it out"));
         assert_eq!(quoting.message, "`a; b` cannot be understood: c; d");
-        assert_eq!(quoting.next, None);
+        assert_eq!(quoting.next.as_deref(), Some("leave it out"));
     }
 }

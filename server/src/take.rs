@@ -13,6 +13,33 @@ use crate::problem::Problem;
 /// The letter that no text of the store holds, as JSON writes it.
 const ZERO: &[u8] = b"\\u0000";
 
+/// How a body is mended.
+const FORM: &str = "send one JSON object of the form that `GET /api/openapi.json` describes";
+/// How the parameters of an address are mended.
+const PARAMETERS: &str = "send those parameters that `GET /api/openapi.json` describes";
+
+/// The body of a request that takes no words: there is none, or one without any field.
+pub(crate) struct Wordless;
+
+/// What a request says that takes no words.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+impl<S: Send + Sync> FromRequest<S> for Wordless {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|error| Problem::usage((error.body_text(), "send no body")))?;
+        if !bytes.trim_ascii().is_empty() {
+            parse::<NoFields>(&bytes)?;
+        }
+        Ok(Self)
+    }
+}
+
 /// The body of a request.
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -31,9 +58,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return Err(Problem::new(status, "usage", text));
         }
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|error| Problem::usage(error.body_text()))?;
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            Problem::usage((error.body_text(), "send the body once more, whole"))
+        })?;
         parse(&bytes).map(Self)
     }
 }
@@ -58,11 +85,11 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             path => format!("`{path}`"),
         };
         let error = error.into_inner();
-        Problem::usage(format!("{place} cannot be understood: {error}"))
+        Problem::usage((format!("{place} cannot be understood: {error}"), FORM))
     })?;
-    deserializer
-        .end()
-        .map_err(|error| Problem::usage(format!("the body cannot be understood: {error}")))?;
+    deserializer.end().map_err(|error| {
+        Problem::usage((format!("the body cannot be understood: {error}"), FORM))
+    })?;
     match with_zero(bytes) {
         Some(field) => Err(not_text(&field)),
         None => Ok(parsed),
@@ -158,9 +185,12 @@ fn misread(told: &str) -> Problem {
             Problem::usage((message, "write a whole number, or leave it out"))
         }
         Some((name, why)) if !name.contains(' ') => {
-            Problem::usage(format!("`{name}` cannot be understood: {why}"))
+            Problem::usage((format!("`{name}` cannot be understood: {why}"), PARAMETERS))
         }
-        _ => Problem::usage(format!("the address cannot be understood: {told}")),
+        _ => Problem::usage((
+            format!("the address cannot be understood: {told}"),
+            PARAMETERS,
+        )),
     }
 }
 

@@ -9,7 +9,7 @@ use ropewalk_desk::views::dead_letter::{self, DeadLetterRow, DeadLetterView};
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Parameters, Path};
+use crate::take::{Asker, Parameters, Path, Wordless};
 
 /// Where dead letters are listed.
 const LIST: &str = "/api/dead-letters";
@@ -53,6 +53,7 @@ pub(crate) async fn replay(
     State(shared): Here,
     Path(parts): Path<(String, String)>,
     Asker(person): Asker,
+    _: Wordless,
 ) -> Result<StatusCode, Problem> {
     let (name, _) = named(&parts)?;
     dead_letters::replay(&shared.services.store, &name, &person).await?;
@@ -70,6 +71,7 @@ pub(crate) async fn discard(
     State(shared): Here,
     Path(parts): Path<(String, String)>,
     Asker(person): Asker,
+    _: Wordless,
 ) -> Result<StatusCode, Problem> {
     let (name, _) = named(&parts)?;
     dead_letters::discard(&shared.services.store, &name, &person).await?;

@@ -61,7 +61,10 @@ async fn take(State(shared): State<ServerState>, body: Bytes) -> Response {
     };
     match hook.take(&body).await {
         Ok(()) => Json(json!({})).into_response(),
-        Err(HookError::Unreadable(reason)) => Problem::usage(reason).into_response(),
+        Err(HookError::Unreadable(reason)) => {
+            let next = "send an update as Telegram writes it";
+            Problem::usage((reason, next)).into_response()
+        }
         Err(HookError::Late(reason)) => {
             let text = (reason, "bring it again");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "slow", text).into_response()

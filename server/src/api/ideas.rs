@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Here, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as JsonBody, Parameters, Path};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path, Wordless};
 
 /// Where ideas are listed.
 const LIST: &str = "/api/ideation/sessions";
@@ -191,6 +191,7 @@ pub(crate) async fn finish(
     State(shared): Here,
     Path(slug): Path<String>,
     Asker(person): Asker,
+    _: Wordless,
 ) -> Result<(StatusCode, Json<MessageReceipt>), Problem> {
     session(&shared, &slug).await?;
     let said = ideas::finish(&shared.context(), &named(&slug)?, &person.name).await?;

@@ -118,7 +118,11 @@ pub(crate) async fn add(
 ) -> Result<(StatusCode, Json<KnowledgeReceipt>), Problem> {
     let confidence = new.confidence.unwrap_or(SURE);
     if !(0.0..=1.0).contains(&confidence) {
-        return Err(Problem::usage("`confidence` is a number from 0 to 1"));
+        let text = (
+            "`confidence` is a number from 0 to 1",
+            "write for example 0.8, or leave it out",
+        );
+        return Err(Problem::usage(text));
     }
     let remark = Remark {
         kind: new.kind.unwrap_or(KnowledgeKind::Gotcha),

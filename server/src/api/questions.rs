@@ -19,7 +19,7 @@ use super::{Here, find, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::{Asker, Json as JsonBody, Parameters, Path};
+use crate::take::{Asker, Json as JsonBody, Parameters, Path, Wordless};
 
 /// Where questions are listed.
 const LIST: &str = "/api/questions";
@@ -159,6 +159,7 @@ pub(crate) async fn answer(
 pub(crate) async fn answer_defaults(
     State(shared): Here,
     Asker(person): Asker,
+    _: Wordless,
 ) -> Result<Json<Page<AcceptedAnswer>>, Problem> {
     let done = questions::answer_defaults(&shared.context(), &person, CHANNEL).await?;
     Ok(Json(Page {

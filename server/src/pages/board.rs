@@ -98,7 +98,9 @@ impl Which {
     fn filter(&self) -> Result<IdeaFilter, Problem> {
         let state = filled(&self.state).map(str::parse).transpose();
         Ok(IdeaFilter {
-            state: state.map_err(|error: UnknownState| Problem::usage(error.to_string()))?,
+            state: state.map_err(|error: UnknownState| {
+                Problem::usage((error.to_string(), "choose one of the list"))
+            })?,
             begun: span(&self.since, &self.until)?,
             words: filled(&self.words).map(str::to_owned),
         })

@@ -62,7 +62,9 @@ impl Which {
     fn filter(&self) -> Result<BuildFilter, Problem> {
         let state = filled(&self.state).map(str::parse).transpose();
         Ok(BuildFilter {
-            state: state.map_err(|error: UnknownState| Problem::usage(error.to_string()))?,
+            state: state.map_err(|error: UnknownState| {
+                Problem::usage((error.to_string(), "choose one of the list"))
+            })?,
             approved: span(&self.since, &self.until)?,
             ..BuildFilter::default()
         })
@@ -348,8 +350,12 @@ pub(super) async fn rank(
     let build = found(&shared, &id).await?;
     let number = fields.text("priority").parse::<u8>().ok();
     let priority = number.and_then(|number| Priority::new(number).ok());
-    let priority =
-        priority.ok_or_else(|| Problem::usage("a priority is a number from 1 (highest) to 10"))?;
+    let priority = priority.ok_or_else(|| {
+        Problem::usage((
+            "that is no priority",
+            "write a number from 1 (highest) to 10",
+        ))
+    })?;
     builds::rank(&shared.context(), &build, priority, &person).await?;
     Ok(go(&format!("/builds/{id}")))
 }

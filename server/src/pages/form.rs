@@ -143,7 +143,7 @@ impl<'a> FilterFields<'a> {
 
 /// Says that a field holds no such id.
 pub(super) fn unreadable(error: &InvalidId) -> Problem {
-    Problem::usage(error.to_string())
+    Problem::usage((error.to_string(), "open the page again, and send its form"))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Fields {

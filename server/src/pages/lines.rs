@@ -185,7 +185,12 @@ fn said(fields: &Fields) -> Result<Vec<Comment>, Problem> {
                 "old" => Side::Old,
                 _ => Side::New,
             },
-            line: line.map_err(|_| Problem::usage("the number of the line is missing"))?,
+            line: line.map_err(|_| {
+                Problem::usage((
+                    "the number of the line is missing",
+                    "open the page again, and press on a line",
+                ))
+            })?,
             text: text.to_owned(),
         });
     }

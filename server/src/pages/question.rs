@@ -178,7 +178,8 @@ pub(super) async fn answer(
     let words = fields.filled("text");
     let choice = fields.filled("choice");
     let choice = choice.as_deref().map(ChoiceId::parse).transpose();
-    let choice = choice.map_err(|error| Problem::usage(error.to_string()))?;
+    let choice =
+        choice.map_err(|error| Problem::usage((error.to_string(), "press one of the buttons")))?;
     let given = match &choice {
         Some(choice) => AnswerInput::Picked(choice, words.as_deref()),
         None => AnswerInput::Typed(words.as_deref().unwrap_or_default()),

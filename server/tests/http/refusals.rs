@@ -54,6 +54,11 @@ fn assert_problem(answer: &Answer, status: u16, code: &str) {
     );
     let message = answer.body["message"].as_str().unwrap();
     assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+    if status == 400 {
+        let next = answer.body["next"].as_str().unwrap_or_default();
+        let is_of_terminal = next.contains("`ropewalk ");
+        assert!(!next.is_empty() && !is_of_terminal, "{}", answer.text);
+    }
     assert!(answer.headers.contains_key("content-security-policy"));
 }
 
@@ -131,7 +136,7 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
     let ideas = "/api/ideation/sessions";
     for (bad, named) in MISUNDERSTOOD {
         let refused = answered(raw(ideas, bad)).await;
-        assert_eq!(refused.status, 400, "{bad}: {}", refused.text);
+        assert_problem(&refused, 400, "usage");
         let message = refused.body["message"].as_str().unwrap();
         assert!(message.contains(named), "{bad}: {message}");
     }

@@ -274,7 +274,7 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
             .map(|text| text.contains("it has ended")),
         Some(true)
     );
-    let next = format!("`ropewalk build resume {build}` takes it up again");
+    let next = format!("`POST /api/builds/{build}/resume` takes it up again");
     assert_eq!(late.body["next"], json!(next));
     // As `curl -X POST` sends it.
     let empty = house.ask("POST", &format!("{path}/resume"), ADA);
@@ -437,7 +437,7 @@ async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
     assert_eq!(house.read("/api/halt").await["halt"], json!(null));
     let none = answered(house.ask("DELETE", "/api/halt", ADA)).await;
     assert_eq!((none.status, &none.body["code"]), (409, &json!("halt")));
-    let next = "`ropewalk build resume BUILD` lets one build go on";
+    let next = "`POST /api/builds/BUILD/resume` lets one build go on";
     assert_eq!(none.body["next"], json!(next));
     let long = json!({ "reason": "x".repeat(8 * 1024 + 1) });
     let refused = house.send("/api/halt", &long).await;

@@ -52,7 +52,9 @@ async fn a_specification_that_is_not_approved_is_no_build_and_says_what_begins_o
         let refused = house.send(&path, &json!({})).await;
         assert_eq!(refused.status, 404, "{}", refused.text);
         assert_eq!(refused.body["message"], json!(told));
-        let next = format!("`ropewalk spec approve {spec} --hash {hash}` begins its build");
+        let next = format!(
+            "`POST /api/specifications/{spec}/approve` with the `hash` `{hash}` begins its build"
+        );
         assert_eq!(refused.body["next"], json!(next));
     }
     assert_eq!(house.rows().await, before);
@@ -145,6 +147,12 @@ async fn all_with_defaults_are_answered_at_once_but_those_that_block_or_have_con
     defaulting(&house, QuestionKind::Confirming, true).await;
     defaulting(&house, QuestionKind::Blocking, false).await;
     let all = || answered(house.ask("POST", "/api/questions/all-defaults", BOB));
+    let more = house.ask("POST", "/api/questions/all-defaults", BOB);
+    let refused = answered(more.json(&json!({ "idea": "walks" }))).await;
+    let message = refused.body["message"].as_str().unwrap_or_default();
+    let names_it = message.contains("unknown field `idea`");
+    assert!(refused.status == 400 && names_it, "{}", refused.text);
+    assert!(refused.body["next"].is_string(), "{}", refused.text);
     let done = all().await;
     assert_eq!(done.status, 200, "{}", done.text);
     let items = done.body["items"].as_array().unwrap().iter();
