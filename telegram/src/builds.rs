@@ -22,6 +22,7 @@ use ropewalk_store::EventFilter;
 use crate::commands::SAID_BACK;
 use crate::keyboard::{self, Mark};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
+use crate::words::refusal;
 
 /// How long a landing may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -52,7 +53,7 @@ pub(crate) async fn steer(
     let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
     Ok(match steered {
         Ok(_) => format!("Recorded: the build of `{}` {}.", build.idea, does(wish)),
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::steer(&error, &build),
     })
 }
 
@@ -93,7 +94,7 @@ pub(crate) async fn retry(
     let asked = tasks::retry(&surface.context(), &build, &task, &whom.person, advice).await;
     Ok(match asked {
         Ok(_) => format!("Recorded: another try of {task} of `{}`.", build.idea),
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::task(&error, &build),
     })
 }
 
@@ -135,7 +136,7 @@ pub(crate) async fn tell(
             let (idea, hearing) = (&build.idea, hearing.join(", "));
             format!("Recorded: whoever works on {hearing} of `{idea}` hears it.")
         }
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::task(&error, &build),
     })
 }
 
@@ -182,7 +183,7 @@ pub(crate) async fn rank(
             build.idea,
             priority.get()
         ),
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::steer(&error, &build),
     })
 }
 
@@ -205,7 +206,7 @@ pub(crate) async fn land(
         Err(told) => return Ok(told.into()),
     };
     if let Err(refused) = landing::admits(&build) {
-        return Ok(Words::of(&refused).to_string().into());
+        return Ok(refusal::landing(&refused, &build).into());
     }
     let prospect = landing::prospect(&surface.services.store, &build).await?;
     let (comes_to, onto) = match preview(surface, &build).await {
@@ -286,7 +287,7 @@ pub(crate) async fn pressed(
         match landing::land(&context, &build, *landing, &whom.person).await {
             Ok(()) => recorded(*landing, &build, whom),
             Err(refused) => {
-                let told = Words::of(&refused).to_string();
+                let told = refusal::landing(&refused, &build);
                 (told.clone(), told)
             }
         }

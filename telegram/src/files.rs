@@ -6,14 +6,14 @@ use std::time::Duration;
 use ropewalk_desk::attachments::{self, AttachError, AttachmentReceipt, FILE_BYTES, Upload};
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::phones;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_schemas::{ContentHash, SessionId};
 use ropewalk_store::Query;
 
 use crate::api::{ApiError, File, Kind};
 use crate::surface::{Surface, SurfaceError, Whom};
-use crate::talk;
+use crate::talk::{self, silence};
+use crate::words::refusal;
 
 /// How often a file is asked for before whoever sent it has to send it again.
 const TRIES: u32 = 5;
@@ -35,7 +35,7 @@ pub(crate) async fn sent(
     };
     // Where Telegram does not say the size, the bound of fetching finds it out.
     if let Some(size) = file.size_bytes.filter(|size| *size > FILE_BYTES) {
-        return Ok(Words::of(&AttachError::TooLarge(size)).to_string());
+        return Ok(refusal::file(&AttachError::TooLarge(size)));
     }
     let Some(idea) = idea else {
         return Ok(
@@ -65,12 +65,14 @@ pub(crate) async fn sent(
     match attachments::attach(&context, &surface.state, idea.session, user, sent).await {
         Ok(attached) => {
             let (idea, message) = (attached.said.idea.clone(), attached.said.message);
+            let waits = silence::told(surface, &phone).await?;
             talk::listen(surface, whom, idea, message).await?;
-            Ok(told(file.kind, &attached))
+            let told = told(file.kind, &attached);
+            Ok(waits.map_or_else(|| told.clone(), |waits| format!("{told}\n{waits}")))
         }
         Err(AttachError::Chat(ChatError::Read(error))) => Err(error.into()),
         Err(AttachError::Chat(ChatError::Commit(error))) => Err(error.into()),
-        Err(error) => Ok(Words::of(&error).to_string()),
+        Err(error) => Ok(refusal::file(&error)),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn hand_on(
         done: true,
     };
     let told = format!(
-        "This could not be done: {why}. It is kept and tried again; `ropewalk dead-letter list` shows it where that fails too."
+        "This could not be done: {why}. It is kept and tried again; where that fails too, whoever runs the program finds it among its dead letters."
     );
     let reply = surface.reply(from.chat, told);
     let counts = |phone: &mut Phone| {

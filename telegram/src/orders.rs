@@ -7,14 +7,13 @@ use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::notices::summary_of_last_day;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::specification::Complexity;
-use ropewalk_store::{ChangeSet, CommitError, Query};
 
 use crate::commands::{self, Command};
-use crate::port;
 use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
-use crate::{builds, standing, starting, talk, words};
+use crate::talk::{self, asking, silence};
+use crate::words::refusal;
+use crate::{builds, standing, starting, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
@@ -72,14 +71,14 @@ pub(crate) async fn carry_out(
             let stopped = halt::stop(&surface.context(), &whom.person, reason).await;
             Ok(match stopped {
                 Ok(_) => "Everything is stopped. /resumeall lets it go on.".to_owned(),
-                Err(error) => Words::of(&error).to_string(),
+                Err(error) => refusal::halt(&error),
             })
         }
         Command::ResumeAll => {
             let lifted = halt::lift(&surface.context(), &whom.person).await;
             Ok(match lifted {
                 Ok(_) => "Everything goes on where it stood.".to_owned(),
-                Err(error) => Words::of(&error).to_string(),
+                Err(error) => refusal::halt(&error),
             })
         }
     };
@@ -103,47 +102,16 @@ fn none(text: &str, instead: &str) -> String {
     if text.is_empty() { instead } else { text }.to_owned()
 }
 
-/// Puts the open questions that this person was asked once more.
+/// Puts the open questions to this person: once more those that were, and those that went to others.
 async fn questions(surface: &Surface, whom: &Whom) -> Result<String, SurfaceError> {
-    let store = &surface.services.store;
-    let mut lines = Vec::new();
-    let mut changes = ChangeSet::new();
-    for question in standing::open(surface).await?.into_iter().take(LINES) {
-        let of_it = Query::new()
-            .equal("question", question.id)
-            .equal("port", port::NAME);
-        let told = store.list::<Notice>(of_it).await?;
-        let mine = told
-            .iter()
-            .find(|told| told.receiver == whom.person.name.as_str());
-        match mine {
-            Some(notice) if matches!(notice.state, NoticeState::Sent | NoticeState::Dead) => {
-                let again = Notice {
-                    state: NoticeState::Waiting,
-                    due: surface.services.clock.now(),
-                    ..notice.record.clone()
-                };
-                changes.update(notice, &again);
-            }
-            Some(_) => {}
-            None => lines.push(format!(
-                "• {}\nYou were not asked here; `ropewalk question answer {}` takes the answer.",
-                question.text, question.id
-            )),
-        }
-    }
-    if changes.is_empty() && lines.is_empty() {
+    let open = standing::open(surface).await?;
+    if open.is_empty() {
         return Ok("No question is open.".to_owned());
     }
-    if !changes.is_empty() {
-        match store.commit(changes).await {
-            // Whoever changed one of them meanwhile has just told of it.
-            Ok(_) | Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        lines.insert(0, "The open questions come again.".to_owned());
+    for question in open.iter().take(LINES) {
+        asking::put(surface, whom, question).await?;
     }
-    Ok(lines.join("\n"))
+    Ok("The open questions come again.".to_owned())
 }
 
 /// Answers what takes a default without consequences.
@@ -177,10 +145,12 @@ async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Surf
     let finished = ideas::finish(&surface.context(), &idea, &whom.person.name).await;
     match finished {
         Ok(said) => {
+            let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+            let waits = silence::told(surface, &phone).await?;
             talk::listen(surface, whom, said.idea, said.message).await?;
-            Ok("Its brief is being written.".to_owned())
+            Ok(waits.unwrap_or_else(|| "Its brief is being written.".to_owned()))
         }
-        Err(error) => Ok(Words::of(&error).to_string()),
+        Err(error) => Ok(refusal::chat(&error)),
     }
 }
 
@@ -214,7 +184,7 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
         Ok(_) => format!(
             "The specification of `{idea}` is being written; you are asked here before anything is built."
         ),
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::request(&error),
     };
     Ok(told.into())
 }

@@ -14,6 +14,7 @@ use ropewalk_schemas::{Priority, Slug};
 
 use crate::keyboard::{self, Mark};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
+use crate::words::refusal;
 
 /// How long a build may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -164,7 +165,7 @@ async fn approve(
         Ok(approved) => approved.revision,
         Err(refused) => match approved_already(surface, whom, offer).await? {
             Some(revision) => revision,
-            None => return Ok(Words::of(&refused).to_string()),
+            None => return Ok(refusal::approve(&refused)),
         },
     };
     Ok(format!("Approved: revision {revision} is built."))

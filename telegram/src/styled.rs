@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use ropewalk_runtime::{secrets, terminal};
+use ropewalk_schemas::clip;
 
 /// The most UTF-16 units of one message.
 const MOST: usize = 4_096;
@@ -182,7 +183,7 @@ pub(crate) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Returns how many bytes of a text fit into one message.
+/// Returns how many bytes of a text fit into one message, without half of what is read as one sign.
 fn fitting(text: &str) -> usize {
     let mut taken = 0;
     let mut letters = text.char_indices();
@@ -190,7 +191,7 @@ fn fitting(text: &str) -> usize {
         taken += letter.len_utf16();
         taken > MOST
     });
-    over.map_or(text.len(), |(place, _)| place)
+    over.map_or(text.len(), |(place, _)| clip::sign_before(text, place))
 }
 
 /// Cuts a text to messages: between paragraphs where that does, else between lines, else anywhere. What is marked stays so
@@ -306,6 +307,22 @@ mod tests {
         let joined: String = cut.into_iter().map(|piece| piece.plain).collect();
         assert_eq!(joined, faces);
         assert_eq!(messages("").len(), 1);
+    }
+
+    #[test]
+    fn what_joins_letters_and_faces_stays_and_is_not_cut() {
+        let family = "👨\u{200d}👩\u{200d}👧\u{200d}👦";
+        let told = StyledText::of(&format!(
+            "{family} می\u{200c}خواهم क्\u{200d}ष pay\u{200d}pal"
+        ));
+        assert_eq!(
+            told.plain,
+            format!("{family} می\u{200c}خواهم क्\u{200d}ष pay<U+200D>pal")
+        );
+        // Each takes eleven units, of which 4,096 is no multiple.
+        let cut = messages(&family.repeat(400));
+        let lengths: Vec<usize> = cut.iter().map(|piece| units(&piece.plain)).collect();
+        assert_eq!(lengths, [4_092, 308]);
     }
 
     /// Every piece fits into a message, its spans are whole letters of it one behind the other, and nothing to see is lost.

@@ -39,6 +39,8 @@ pub(crate) struct Surface {
     pub(crate) builds_with: Vec<String>,
     /// A part of which nothing is heard for so long is silent.
     pub(crate) silent_after: Duration,
+    /// The providers of the models that answer people.
+    pub(crate) chats_with: Vec<String>,
     /// What landing a build would come to.
     pub(crate) landings: Landings,
     /// The state directory.
@@ -107,6 +109,8 @@ pub struct Parts {
     pub builds_with: Vec<String>,
     /// A part of which nothing is heard for so long is silent.
     pub silent_after: Duration,
+    /// The providers of the models that answer people.
+    pub chats_with: Vec<String>,
     /// What landing a build would come to.
     pub landings: Landings,
     /// The state directory, which holds the folders of ideas.
@@ -125,6 +129,7 @@ impl Surface {
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
             silent_after: parts.silent_after,
+            chats_with: parts.chats_with,
             landings: parts.landings,
             state: parts.state,
             source: ComponentName::parse(CHANNEL)?,

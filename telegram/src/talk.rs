@@ -1,14 +1,16 @@
 //! Lets people talk about ideas: what they write belongs to one, and whatever is said in it comes back, whoever it answers.
 
+pub(crate) mod asking;
+pub(crate) mod silence;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::idea::{Author, Idea, Message, Session};
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::question::{About, Question};
@@ -22,6 +24,7 @@ use crate::commands::SAID_BACK;
 use crate::drafts::{self, DraftError, Drafts};
 use crate::port;
 use crate::surface::{Surface, SurfaceError, Whom};
+use crate::words::refusal;
 
 /// How often answers are looked for, while somebody waits for one.
 const LOOK: Duration = Duration::from_millis(500);
@@ -53,14 +56,18 @@ pub(crate) async fn begin(
     };
     match ideas::start(&surface.context(), opening).await {
         Ok(started) => {
-            let told = format!(
+            let mut told = format!(
                 "It is the idea `{}` now; the answer comes here.",
                 started.idea
             );
+            let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+            if let Some(waits) = silence::told(surface, &phone).await? {
+                told = format!("{told}\n{waits}");
+            }
             listen(surface, whom, started.idea, started.message).await?;
             Ok(told)
         }
-        Err(error) => Ok(Words::of(&error).to_string()),
+        Err(error) => Ok(refusal::chat(&error)),
     }
 }
 
@@ -85,13 +92,11 @@ pub(crate) async fn say(
     let said = ideas::say(&surface.context(), idea.session, &whom.person.name, text).await;
     match said {
         Ok(said) => {
+            let waits = silence::told(surface, &phone).await?;
             listen(surface, whom, said.idea, said.message).await?;
-            Ok(None)
+            Ok(waits)
         }
-        Err(error) => Ok(Some(format!(
-            "{}\n/newtask begins another idea.",
-            Words::of(&error)
-        ))),
+        Err(error) => Ok(Some(refusal::chat(&error))),
     }
 }
 
@@ -114,6 +119,13 @@ pub(crate) async fn turn_to(
         turn(phone, &idea.slug, last);
     })
     .await?;
+    // What is written next may answer it, for whoever has seen it.
+    let session = store.get::<Session>(&idea.session.to_string()).await?;
+    if let Some(id) = session.and_then(|session| session.waiting_for)
+        && let Some(question) = store.get::<Question>(&id.to_string()).await?
+    {
+        asking::put_first(surface, whom, &question).await?;
+    }
     Ok(format!("What you write belongs to `{}` now.", idea.slug))
 }
 

@@ -1,12 +1,18 @@
 //! Puts in words for a phone what is told and what stands.
 
+pub(crate) mod refusal;
+
 use std::time::Duration;
 
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::notices::{Notification, Rules};
 use ropewalk_orchestrator::questions::AcceptedAnswer;
 use ropewalk_schemas::amount::counted;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::notice::NoticeText;
+
+/// How many letters of a question are told beside its answer.
+const ASKED: usize = 200;
 
 /// Says what is told: what happened, what there is to know, what is best done.
 pub(crate) fn telling(telling: &Notification) -> String {
@@ -41,7 +47,10 @@ pub(crate) fn notice(text: &NoticeText) -> String {
 pub(crate) fn defaults(answered: &[AcceptedAnswer]) -> String {
     let rest = "What holds work up or has consequences waits for an answer of its own; /questions puts it again.";
     let Some(answers) = (!answered.is_empty()).then(|| {
-        let answers = answered.iter().map(|one| format!("• {}", one.answer));
+        let answers = answered.iter().map(|one| {
+            let asked = clip::line(&one.asked, ASKED);
+            format!("• {asked} {}", one.answer)
+        });
         answers.collect::<Vec<_>>().join("\n")
     }) else {
         return format!("No open question has a default that does no harm. {rest}");

@@ -128,6 +128,7 @@ fn bot_parts(
         rules: Rules::from(&*project.config().notices),
         builds_with: project.config().models.builders(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
+        chats_with: project.config().models.talkers(),
         landings: changes::landings(clone, project, services),
         state: project.state().to_owned(),
     }

@@ -104,8 +104,12 @@ impl ModelSettings {
 
     /// Names the providers of those that build: the one that is asked, then those that take over.
     pub fn builders(&self) -> Vec<String> {
-        let build = std::iter::once(&self.build).chain(&self.fallbacks.build);
-        build.map(|choice| choice.provider.clone()).collect()
+        providers(&self.build, &self.fallbacks.build)
+    }
+
+    /// Names the providers of those that answer people, in the same order.
+    pub fn talkers(&self) -> Vec<String> {
+        providers(&self.chat, &self.fallbacks.chat)
     }
 
     /// Returns every model that may be asked, with its role: those of the roles, then those that take over.
@@ -121,6 +125,11 @@ impl ModelSettings {
             .flat_map(|(role, choices)| choices.iter().map(move |choice| (role, choice)));
         self.roles().into_iter().chain(fallbacks).collect()
     }
+}
+
+fn providers(first: &ModelChoice, others: &[ModelChoice]) -> Vec<String> {
+    let choices = std::iter::once(first).chain(others);
+    choices.map(|choice| choice.provider.clone()).collect()
 }
 
 /// A model of a provider, written `provider/model`.

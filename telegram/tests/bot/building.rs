@@ -82,7 +82,7 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
     let build = built(&house, "walks", "running").await?;
     for (typed, expected) in [
         ("/retry walks", "Name the task"),
-        ("/retry walks T-009", "no task is called T-009"),
+        ("/retry walks T-009", "has no task T-009"),
         ("/retry T-001", "T-001"),
         (
             "/retry T-002 use metres",

@@ -186,6 +186,7 @@ impl House {
             services: services.clone(),
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
+            chats_with: vec!["scripted".to_owned()],
             landings: Arc::new(move |build| {
                 let onto = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 Box::pin(async move { landing(&build, onto) })

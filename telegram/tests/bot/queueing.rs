@@ -121,7 +121,9 @@ async fn all_with_defaults_are_answered_by_a_word_and_no_other() -> anyhow::Resu
     }
     let said = told(&phones, ADA, "/defaults").await?.text;
     assert!(
-        said.starts_with("Answered with the default: 2 questions.\n• Leave it\n• Leave it\n"),
+        said.starts_with(
+            "Answered with the default: 2 questions.\n• Colour? Leave it\n• Small? Leave it\n"
+        ),
         "{said}"
     );
     for id in [clarifying, confirming] {

@@ -1,10 +1,15 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use ropewalk_desk::{halt, ideas};
 use ropewalk_orchestrator::questions::QuestionRequest;
-use ropewalk_schemas::idea::{Author, Idea, Message};
-use ropewalk_schemas::question::About;
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::idea::{Author, Idea, Message, Session};
+use ropewalk_schemas::outage::{Outage, OutageClass};
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::{MessageId, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 
@@ -94,6 +99,83 @@ async fn a_question_of_a_conversation_arrives_once() -> anyhow::Result<()> {
         assert_eq!(buttons, [3], "{question}: {told:#?}");
     }
     assert_eq!(told.iter().filter(|one| one.text == "Noted.").count(), 1);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_not_asked_is_where_they_ask_for_it_or_come_to_talk() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let clock = Clock::system();
+    let roles = [("ada", Role::Product), ("bob", Role::Technical)].into();
+    let hour = Duration::from_hours(1);
+    let house = House::open_for(directory.path(), &phones.server, &clock, hour, &roles).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    answer_and_ask(&house, "Who walks?", "Who walks?").await?;
+    let id = phones.message(ADA, "Who walks?").await?;
+    assert_eq!(id.buttons.len(), 3);
+    let open = Query::new().equal("state", QuestionState::Pending.as_str());
+    let open = house.services.store.list::<Question>(open).await?;
+    let session = idea(&house).await?.session.to_string();
+    let session = house.services.store.get::<Session>(&session).await?;
+    let session = session.context("no session")?;
+    let mut changes = ChangeSet::new();
+    let waiting = Session {
+        waiting_for: Some(open[0].id),
+        ..session.record.clone()
+    };
+    changes.update(&session, &waiting);
+    house.services.store.commit(changes).await?;
+    // Who comes to talk sees what waits for an answer.
+    phones.write(BOB, BOB, "/idea walks").await?;
+    let put = phones.message(BOB, "Who walks?").await?;
+    assert_eq!(put.buttons.len(), 3, "{put:#?}");
+    // What is of code went to bob alone, until ada asks for it.
+    house.ask("missing_context", "Which file?").await?;
+    phones.message(BOB, "Which file?").await?;
+    phones.write(ADA, ADA, "/questions").await?;
+    let put = phones.message(ADA, "Which file?").await?;
+    assert_eq!(put.buttons.len(), 3, "{put:#?}");
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_writes_while_nobody_answers_hears_once_what_it_waits_for() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "/stopall Too dear").await?;
+    phones.message(ADA, "Everything is stopped").await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    let begun = phones.message(ADA, "It is the idea walks now").await?;
+    assert!(
+        begun.text.contains("kept") && begun.text.contains("Too dear"),
+        "{begun:#?}"
+    );
+    phones.write(ADA, ADA, "With dogs").await?;
+    phones.write(ADA, ADA, "/resumeall").await?;
+    phones.message(ADA, "Everything goes on").await?;
+    let outage = Outage {
+        provider: "scripted".to_owned(),
+        class: OutageClass::Unavailable,
+        roles: vec!["chat".to_owned()],
+        since: house.services.clock.now(),
+        last_error: "503".to_owned(),
+        probes: 0,
+        probe_at: None,
+        ended_at: None,
+        met_by: Vec::new(),
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&outage);
+    house.services.store.commit(changes).await?;
+    phones.write(ADA, ADA, "Small ones").await?;
+    phones.message(ADA, "provider scripted is away").await?;
+    phones.write(ADA, ADA, "And cats").await?;
+    phones.write(ADA, ADA, "/ideas").await?;
+    phones.message(ADA, "walks: Walks").await?;
+    let told = phones.messages(ADA).await?;
+    let kept = told.iter().filter(|one| one.text.contains("are kept"));
+    assert_eq!(kept.count(), 2, "{told:#?}");
     house.close().await
 }
 

@@ -169,7 +169,7 @@ async fn a_kill_while_a_build_is_landed_leaves_one_landing_which_is_told_as_such
         let told = "pat lets the build of habits be landed.";
         phone.until_edited(number, told).await?;
         phone.until_said().await?;
-        let build = until_landed(&phone).await?;
+        let landed = until_landed(&phone).await?;
         stop(&mut up).await?;
         assert_eq!(
             phone.edits_of(number).await?.last(),
@@ -186,7 +186,7 @@ async fn a_kill_while_a_build_is_landed_leaves_one_landing_which_is_told_as_such
         assert_eq!(merged[0].event.data["merged_by"], "pat", "{place}");
         let main = git(&phone.project.repository(), &["rev-parse", "main"])?;
         assert_eq!(
-            build.merged.map(|commit| commit.to_string()),
+            landed.merged.map(|commit| commit.to_string()),
             Some(main),
             "{place}"
         );

@@ -134,6 +134,26 @@ fn what_telegram_brings_is_done_once_and_for_whoever_knows_the_secret_alone() {
     }
     phone::hears(&brought.server, "It is the idea rivers now");
     assert_eq!(brought.ideas(), 2);
+
+    // Of those before the last one that was done, none is done any more, whether it was ever brought or not.
+    for (number, words) in [
+        (900, "/newtask Rivers"),
+        (899, "/newtask Lakes"),
+        (1, "/newtask Bogs"),
+    ] {
+        let before = of_people(&brought.world.json("event list --limit 1000"));
+        assert_eq!(
+            brought.bring(secret, &written(number, words)),
+            200,
+            "{number}"
+        );
+        let after = of_people(&brought.world.json("event list --limit 1000"));
+        assert_eq!(after, before, "{number}");
+    }
+    // The next one is.
+    assert_eq!(brought.bring(secret, &written(902, "/newtask Lakes")), 200);
+    phone::hears(&brought.server, "It is the idea lakes now");
+    assert_eq!(brought.ideas(), 3);
     assert_eq!(
         phone::offset(&brought.server),
         0,

@@ -185,6 +185,14 @@ fn a_bot_tells_nothing_of_what_was_before_it_and_its_loss_changes_nothing() {
     let said = diagnosed(&world, "telegram");
     assert!(said.starts_with("fail the bot does not answer: "), "{said}");
     assert!(!said.contains(TOKEN), "{said}");
+    // Somebody else is named, so that whose chat it is nobody knows any more.
+    let file = world.home().join(".config/ropewalk/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}[people.bob]\n")).unwrap();
+    let said = diagnosed(&world, "phones");
+    let wanted = "warn the bot tells nobody, since no phone is linked but that of `ada`";
+    assert!(said.starts_with(wanted), "{said}");
+    std::fs::write(&file, known).unwrap();
     let up = world.up_with(&[(VARIABLE, TOKEN)]);
     answer(&world, "spec_complete", "start");
     answer(&world, "build_finished", "merge");
