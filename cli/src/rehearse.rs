@@ -60,6 +60,10 @@ struct Report {
     ideas: Vec<IdeaReport>,
 }
 
+/// What is said once where no sandbox works.
+const UNCONFINED: &str = "nothing confines the commands of this rehearsal: they run with your rights, which only scripted models may; \
+                          `ropewalk doctor` says why";
+
 /// Lays the folder, runs every agent in it until the last idea is reviewed, and reports.
 pub async fn run(arguments: Arguments, app: &App) -> Result<(), CliError> {
     let (environment, output) = (&app.environment, &app.output);
@@ -75,6 +79,9 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<(), CliError> {
         .await
         .map_err(|error| CliError::advised("failed", error))?;
     let host = start(&arguments, &directory, app).await?;
+    if !host.is_confined() {
+        output.note(UNCONFINED)?;
+    }
     let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
     let ended = follow(&host, &slugs, &progress).await;

@@ -78,6 +78,11 @@ impl Scope<'_> {
 }
 
 impl Host {
+    /// Returns whether the commands of models and gates are confined.
+    pub fn is_confined(&self) -> bool {
+        self.follower.is_confined
+    }
+
     /// Starts every agent.
     pub async fn start(app: &App, project: Project) -> Result<Self, CliError> {
         Self::start_crew(app, project, Crew::Everyone).await

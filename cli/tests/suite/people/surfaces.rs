@@ -159,7 +159,7 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
 
     let shown = ada.say("/execute walks", "Build walks?");
     ada.press(&shown, "Start", "Approved: revision 2 is built.");
-    ada.press(&shown, "Start", "was already approved by ada at");
+    ada.press(&shown, "Start", "it was approved by ada at");
     let (status, said) = ada.api(&approve, &json!({ "hash": new }));
     assert_eq!(status, 409, "{said}");
     assert!(
