@@ -1,7 +1,7 @@
 //! Looking back at what happened: cut by time, source, type and chain, always in commit order (V27).
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command as Process, Stdio};
+use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::approvals::specified;
 use crate::world::{BINARY, World};
 
-/// Runs a verb that follows what happens, reads its first line and closes its ears; what `happens` then ends it.
-fn heard_enough(world: &World, verb: &str, happens: impl Fn()) {
-    let mut program = Process::new(BINARY)
+/// Starts a verb that follows what happens.
+fn following(world: &World, verb: &str) -> Child {
+    Process::new(BINARY)
         .args(verb.split(' '))
         .env_clear()
         .envs(world.environment())
@@ -21,7 +21,12 @@ fn heard_enough(world: &World, verb: &str, happens: impl Fn()) {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Runs a verb that follows what happens, reads its first line and closes its ears; what `happens` then ends it.
+fn heard_enough(world: &World, verb: &str, happens: impl Fn()) {
+    let mut program = following(world, verb);
     let mut first = String::new();
     let mut said = BufReader::new(program.stdout.take().unwrap());
     said.read_line(&mut first).unwrap();
@@ -60,6 +65,45 @@ fn what_follows_ends_when_nobody_reads_it() {
     heard_enough(&world, &format!("build log {build} --follow"), || {
         world.run(&format!("build priority {build} 3"));
     });
+}
+
+#[test]
+fn words_a_tool_and_a_cost_are_told_while_the_model_works() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    world.write(
+        "../script.yaml",
+        "- agent: build\n  turn: 1\n  reply: { text: Let us see., tools: [{ name: bash, input: { command: \"echo seen\" } }] }\n\
+         - agent: build\n  turn: 2\n  reply: { delay_ms: 600000, text: x }\n",
+    );
+    let _up = world.up();
+    let [id, hash] = ["id", "hash"].map(|name| spec[name].as_str().unwrap());
+    let approved = world.json(&format!("spec approve {id} --hash {hash}"));
+    let build = approved["build"].as_str().unwrap();
+    let mut follower = following(&world, &format!("build log {build} --follow"));
+    let lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    // The second turn never ends: whatever is told is told meanwhile.
+    let mut wanted = vec![
+        "says  (",
+        "Let us see.",
+        "calls bash command=echo seen",
+        "bash answered",
+    ];
+    let mut told = String::new();
+    for line in lines.map_while(Result::ok) {
+        wanted.retain(|wanted| !line.contains(wanted));
+        told = told + &line + "\n";
+        if wanted.is_empty() {
+            break;
+        }
+    }
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    assert!(wanted.is_empty(), "{wanted:?} in {told}");
+    assert_eq!(
+        world.json(&format!("build show {build}"))["state"],
+        "running"
+    );
 }
 
 fn positions(events: &Value) -> Vec<i64> {

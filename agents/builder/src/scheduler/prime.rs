@@ -58,11 +58,12 @@ pub(crate) async fn prime(
         }
         Ok(Some(()))
     })?;
-    // Before a task may be claimed: a branch that cannot be there is asked about before a model is paid.
-    publish::publish(shared, context, id).await?;
+    // First, so that a branch which cannot be there is asked about as early as can be. One that cannot be moved now, since somebody
+    // looks at it, keeps nobody from working.
+    let published = publish::publish(shared, context, id).await;
     settle(shared, context, id).await?;
     shared.signals.wake_loops();
-    Ok(())
+    published
 }
 
 /// What a build begins with.
