@@ -136,7 +136,9 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
     let ideas = "/api/ideation/sessions";
     for (bad, named) in MISUNDERSTOOD {
         let refused = answered(raw(ideas, bad)).await;
-        assert_problem(&refused, 400, "usage");
+        let code = refused.body["code"].as_str().unwrap_or_default();
+        assert!(["usage", "idea"].contains(&code), "{bad}: {}", refused.text);
+        assert_problem(&refused, 400, code);
         let message = refused.body["message"].as_str().unwrap();
         assert!(message.contains(named), "{bad}: {message}");
     }

@@ -1,8 +1,8 @@
 //! What one thing is asked for by its name, and verbs that are about many at once.
 
+use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
-use ropewalk_schemas::{ComponentName, ContentHash};
 use ropewalk_store::{ChangeSet, Query, Subscription};
 
 use serde_json::{Value, json};
@@ -46,14 +46,13 @@ async fn a_specification_that_is_not_approved_is_no_build_and_says_what_begins_o
     let (spec, _) = house.specified().await;
     let before = house.rows().await;
     let told = format!("`{spec}` is a specification that is generated, not approved");
-    let hash = ContentHash::of(b"new");
     for verb in ["resume", "pause", "stop"] {
         let path = format!("/api/builds/{spec}/{verb}");
         let refused = house.send(&path, &json!({})).await;
         assert_eq!(refused.status, 404, "{}", refused.text);
         assert_eq!(refused.body["message"], json!(told));
         let next = format!(
-            "`POST /api/specifications/{spec}/approve` with the `hash` `{hash}` begins its build"
+            "`POST /api/specifications/{spec}/approve` begins its build, with the `hash` that `GET /api/specifications/{spec}` shows"
         );
         assert_eq!(refused.body["next"], json!(next));
     }
