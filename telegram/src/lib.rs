@@ -18,7 +18,6 @@ mod orders;
 mod port;
 mod press;
 mod replies;
-mod standing;
 mod starting;
 mod styled;
 mod surface;

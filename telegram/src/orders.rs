@@ -1,5 +1,7 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
+mod standing;
+
 use ropewalk_desk::builds::Wish;
 use ropewalk_desk::questions::answer_defaults;
 use ropewalk_desk::views::idea::{self, IdeaFilter};
@@ -13,7 +15,7 @@ use crate::commands::{self, Command};
 use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
 use crate::talk::{self, asking, silence};
 use crate::words::refusal;
-use crate::{builds, standing, starting, words};
+use crate::{builds, starting, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
