@@ -11,14 +11,14 @@ use super::DryRun;
 
 /// What follows from a check whose tests were not counted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Uncounted {
+pub(super) enum CountFinding {
     /// The plan has to be mended: the check holds otherwise, so that nothing of the work would make it say more.
     Fault(String),
     /// People should know: what the plan changes, or what failed before the end, may be why.
     Note(String),
 }
 
-impl Uncounted {
+impl CountFinding {
     pub(super) fn tell(self, dry: &mut DryRun) {
         match self {
             Self::Fault(told) => dry.faults.push(told),
@@ -28,7 +28,7 @@ impl Uncounted {
 }
 
 /// Returns what follows where the check of a task asks for tests that nobody could count; one of the `tasks` may make them count.
-pub(super) fn find(task: &TaskBlock, trial: &Trial, tasks: &[&TaskBlock]) -> Option<Uncounted> {
+pub(super) fn find(task: &TaskBlock, trial: &Trial, tasks: &[&TaskBlock]) -> Option<CountFinding> {
     let Ruling::Fails { class, .. } = &trial.ruling else {
         return None;
     };
@@ -41,12 +41,12 @@ pub(super) fn find(task: &TaskBlock, trial: &Trial, tasks: &[&TaskBlock]) -> Opt
         validation.command, validation.expected
     );
     Some(if trial.ended_well && !brings(&validation.command, tasks) {
-        Uncounted::Fault(format!(
+        CountFinding::Fault(format!(
             "{told}; name the runner itself, so that it says each test or their number (such as `go test -v`), or expect `exit 0` of a \
              check that fails before the work"
         ))
     } else {
-        Uncounted::Note(format!("{told} after the work"))
+        CountFinding::Note(format!("{told} after the work"))
     })
 }
 
@@ -135,8 +135,8 @@ mod tests {
             let task = of(command, file);
             let found = find(&task, trial, &[&task]).unwrap();
             let (told, fault) = match &found {
-                Uncounted::Fault(told) => (told, true),
-                Uncounted::Note(told) => (told, false),
+                CountFinding::Fault(told) => (told, true),
+                CountFinding::Note(told) => (told, false),
             };
             assert_eq!(fault, is_fault, "{command} {file}");
             assert!(told.contains("is not counted: "), "{told}");
