@@ -22,7 +22,7 @@ const TASKS: usize = 8;
 const LETTERS: usize = 120;
 
 /// A build with those of its tasks that could run and do not; none of one that has ended.
-struct TaskSnapshot {
+struct BuildSnapshot {
     row: BuildRow,
     held: Vec<Task>,
 }
@@ -34,7 +34,7 @@ pub(crate) async fn builds(surface: &Surface) -> Result<String, SurfaceError> {
     let mut builds = Vec::new();
     for row in rows {
         let held = held(store, &row).await?;
-        builds.push(TaskSnapshot { row, held });
+        builds.push(BuildSnapshot { row, held });
     }
     let standing = told(&builds, &open(surface).await?);
     Ok(match halt::standing(store).await? {
@@ -81,7 +81,7 @@ async fn held(store: &Store, row: &BuildRow) -> Result<Vec<Task>, ReadError> {
 }
 
 /// Says where the builds stand that have not ended, and how the last one did where all have.
-fn told(builds: &[TaskSnapshot], questions: &[Versioned<Question>]) -> String {
+fn told(builds: &[BuildSnapshot], questions: &[Versioned<Question>]) -> String {
     let running = builds
         .iter()
         .filter(|standing| standing.row.build.completed_at.is_none());
@@ -122,7 +122,7 @@ fn build_told(row: &BuildRow) -> String {
 }
 
 /// Says of each task that does not run why, with the question that it waits for.
-fn tasks_told(standing: &TaskSnapshot, questions: &[Versioned<Question>]) -> Vec<String> {
+fn tasks_told(standing: &BuildSnapshot, questions: &[Versioned<Question>]) -> Vec<String> {
     let (row, held) = (&standing.row, &standing.held);
     let line = |task: &Task| {
         let mut line = format!("• `{}` is {}", task.id, task.state);
