@@ -47,8 +47,6 @@ pub enum ApproveError {
         spec: SpecId,
         /// The hash as given.
         given: ContentHash,
-        /// The newest hash.
-        newest: ContentHash,
         /// The newest revision.
         revision: u32,
     },
@@ -164,7 +162,6 @@ pub async fn add_approval(
         return Err(ApproveError::Stale {
             spec: spec.id,
             given: hash.clone(),
-            newest: newest.clone(),
             revision: spec.revision,
         });
     }
