@@ -65,11 +65,13 @@ pub(super) async fn draft(
         let dry = dry_run::run(options, &material.look.commit, &plan, &untried).await;
         let faults = plan.faults.len();
         let all = [plan.faults.clone(), dry.faults.clone()].concat();
-        let fits = plan.faults.is_empty();
-        if fits {
+        if plan.faults.is_empty() {
             plan.dry_run = (!dry.untried).then_some(dry.count);
             plan.warnings
                 .splice(..0, dry.faults.into_iter().chain(dry.notes));
+            if all.is_empty() {
+                return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
+            }
             handed_in = Some(plan);
         }
         let tried = if all.len() > faults { TRIED } else { "" };
@@ -77,7 +79,7 @@ pub(super) async fn draft(
             "not accepted;{tried} mend this and call again, with `amends` for what changes alone: {}",
             all.join("; ")
         );
-        if fits && all.is_empty() || !session.repair(&told) {
+        if !session.repair(&told) {
             let refusal = EngineError::Submission {
                 name: prompt::SUBMIT.to_owned(),
                 tries: options.repairs + 1,
