@@ -290,7 +290,7 @@ fn is_done_well(idea: &IdeaReport) -> bool {
         && idea
             .build
             .as_ref()
-            .is_some_and(|build| build.state == "succeeded")
+            .is_some_and(|build| build.status == "succeeded")
 }
 
 /// Returns whether nothing will happen to `idea` any more though it is not reviewed.
@@ -299,7 +299,7 @@ fn is_stuck(idea: &IdeaReport) -> bool {
     let waits = idea
         .build
         .as_ref()
-        .is_some_and(|build| build.state == "paused");
+        .is_some_and(|build| build.status == "paused");
     refused || waits
 }
 
@@ -348,7 +348,7 @@ fn summary(idea: &IdeaReport) -> String {
     format!(
         "{}: {} on {}, {} commits in {} attempts",
         idea.slug,
-        build.state,
+        build.status,
         build.branch,
         build.commits.len(),
         build.attempts
