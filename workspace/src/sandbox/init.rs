@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitStatus};
 use std::sync::{Arc, OnceLock};
 
@@ -66,13 +67,19 @@ fn watch(plan: Plan, before: limits::Before) -> Arc<OnceLock<String>> {
     let reason = Arc::new(OnceLock::new());
     let told = Arc::clone(&reason);
     std::thread::spawn(move || {
-        told.get_or_init(|| limits::exceeded(&plan, &before));
+        told.get_or_init(|| reason_of(|| limits::exceeded(&plan, &before)));
         // Everyone but this process; again, since what forks meanwhile is not hit.
         while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     });
     reason
+}
+
+/// Returns what `look` found; whoever cannot be watched any more is not left to run.
+fn reason_of(look: impl FnOnce() -> String) -> String {
+    let found = catch_unwind(AssertUnwindSafe(look));
+    found.unwrap_or_else(|_| "what it uses up can no longer be seen".to_owned())
 }
 
 /// Waits for the command, and for whatever lost its parent meanwhile.
@@ -109,4 +116,16 @@ pub(super) fn code(status: ExitStatus) -> u8 {
 )]
 fn tell(reason: &str) {
     eprintln!("{VOICE}the command was stopped: {reason}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_ends_by_a_fault_is_a_reason_to_stop() {
+        assert_eq!(reason_of(|| "too much".to_owned()), "too much");
+        let unseen = reason_of(|| panic!("nothing to look at"));
+        assert_eq!(unseen, "what it uses up can no longer be seen");
+    }
 }
