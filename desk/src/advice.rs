@@ -18,7 +18,7 @@ use crate::halt::HaltError;
 use crate::ideas::{AbandonError, ChatError};
 use crate::knowledge::RemarkError;
 use crate::people::{PermissionError, Stranger};
-use crate::phones::{CommitOrRead, LinkError};
+use crate::phones::LinkError;
 use crate::questions::RefusedAnswer;
 use crate::specifications::{ApproveError, RequestError};
 use crate::subscribers::ReplayError;
@@ -56,15 +56,6 @@ impl Advice for LinkError {
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),
         })
-    }
-}
-
-impl Advice for CommitOrRead {
-    fn next(&self) -> Option<String> {
-        match self {
-            Self::Read(error) => error.next(),
-            Self::Commit(error) => error.next(),
-        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::alert::{Acknowledgement, Alert};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 
 use crate::people::Person;
 
@@ -38,13 +40,22 @@ pub enum AcknowledgeError {
     Commit(#[from] CommitError),
 }
 
+impl CommitFailure for AcknowledgeError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Records that `person` has seen an alert, named by its cause or the beginning of that; who was first stays.
 pub async fn acknowledge(
     context: &Context,
     cause: &str,
     person: &Person,
 ) -> Result<Alert, AcknowledgeError> {
-    loop {
+    retry_on_conflict!(AcknowledgeError, cause, {
         let before = find(&context.store, cause).await?;
         if let Some(seen) = &before.acknowledged {
             return Err(AcknowledgeError::Already {
@@ -62,13 +73,10 @@ pub async fn acknowledge(
         };
         let mut changes = ChangeSet::new();
         changes.update(&before, &after);
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(after),
-            // It grew worse or somebody was faster in the same moment.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        // It may grow worse, or somebody be faster, in the same moment.
+        context.store.commit(changes).await?;
+        Ok(Some(after))
+    })
 }
 
 async fn find(store: &Store, cause: &str) -> Result<Versioned<Alert>, AcknowledgeError> {

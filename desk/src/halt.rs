@@ -5,7 +5,9 @@ use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::payload::{HaltBegun, HaltLifted};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{Payload, Subject};
-use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, ReadError, Store, Versioned, retry_on_conflict,
+};
 
 use crate::people::{PermissionError, Person};
 
@@ -37,6 +39,15 @@ pub enum HaltError {
     Commit(#[from] CommitError),
 }
 
+impl CommitFailure for HaltError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Returns what stops everything, if anybody has.
 pub async fn standing(store: &Store) -> Result<Option<Halt>, ReadError> {
     let row = store.get::<Halt>(Halt::EVERYTHING).await?;
@@ -66,7 +77,7 @@ pub async fn stop(
         by: halt.by.clone(),
         reason: halt.reason.clone(),
     });
-    loop {
+    retry_on_conflict!(HaltError, Halt::EVERYTHING, {
         let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;
         let mut changes = ChangeSet::new();
         match row {
@@ -75,13 +86,11 @@ pub async fn stop(
             None => changes.insert(&halt),
         };
         changes.emit(context.event(Subject::project(), payload.clone()));
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(halt),
-            // Somebody was faster, and who it was is told.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        // Where somebody was faster, who it was is told.
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })?;
+    Ok(halt)
 }
 
 /// Lets everything go on where it stands; what was stopped anew meanwhile stays so.

@@ -5,7 +5,9 @@ use ropewalk_orchestrator::Context;
 use ropewalk_runtime::token;
 use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
 use ropewalk_schemas::{ContentHash, Event, UserSlug};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitOrRead, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 
 use crate::people::{People, Person};
 
@@ -163,7 +165,7 @@ pub async fn change_and_tell(
     change: impl Fn(&mut Phone),
     events: &[Event],
 ) -> Result<(), CommitOrRead> {
-    loop {
+    retry_on_conflict!(CommitOrRead, name, {
         let found = context.store.get::<Phone>(name.as_str()).await?;
         let mut changes = ChangeSet::new();
         for event in events {
@@ -178,23 +180,9 @@ pub async fn change_and_tell(
             change(&mut phone);
             changes.insert(&phone);
         }
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(()),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Says that the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitOrRead {
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// It cannot be written.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
 }
 
 impl From<CommitOrRead> for LinkError {

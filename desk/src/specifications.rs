@@ -1,6 +1,7 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
 mod approval;
+mod folder;
 mod outline;
 
 use std::fmt::Write as _;
@@ -16,12 +17,15 @@ use ropewalk_schemas::specification::{
     Complexity, DryRunCount, Revision, SpecState, Specification,
 };
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 
 use crate::ideas::is_abandoned;
 use crate::people::{PermissionError, Person};
 
 pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approved_by};
+pub use folder::departures;
 pub use outline::outline;
 
 /// The most bytes of what is asked to be changed.
@@ -140,6 +144,15 @@ pub enum RequestError {
     Commit(#[from] CommitError),
 }
 
+impl CommitFailure for RequestError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Asks for the specification of an idea.
 pub async fn request(
     context: &Context,
@@ -147,15 +160,12 @@ pub async fn request(
     by: &UserSlug,
     complexity: Complexity,
 ) -> Result<SpecId, RequestError> {
-    loop {
+    retry_on_conflict!(RequestError, idea, {
         let mut changes = ChangeSet::new();
         let spec = add_request(&mut changes, context, idea, by, complexity).await?;
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(spec),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        context.store.commit(changes).await?;
+        Ok(Some(spec))
+    })
 }
 
 /// Adds to `changes` that the specification of an idea is asked for.
@@ -253,15 +263,14 @@ pub async fn revise_shown(
     by: &UserSlug,
     feedback: &str,
 ) -> Result<(), RequestError> {
-    loop {
+    retry_on_conflict!(RequestError, spec, {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
         let mut changes = ChangeSet::new();
         let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
-        if closed(changes, &context, &found, reason).await? {
-            return Ok(());
-        }
-    }
+        close(changes, &context, &found, reason).await?;
+        Ok(Some(()))
+    })
 }
 
 /// Adds to `changes` that another revision is asked for, also while the last one is built; returns why what was asked about the last one is closed.
@@ -333,7 +342,7 @@ pub async fn reject_shown(
 ) -> Result<SpecState, RequestError> {
     by.demand(Right::Approve)?;
     let reason = reason.map(checked).transpose()?;
-    loop {
+    retry_on_conflict!(RequestError, spec, {
         let (found, context) = opened(context, spec).await?;
         check_newest(&found, shown)?;
         let rejected = found.once_rejected().with_all_fulfilled();
@@ -363,10 +372,9 @@ pub async fn reject_shown(
             }),
         ));
         let reason = format!("the specification was rejected by {}", by.name);
-        if closed(changes, &context, &found, &reason).await? {
-            return Ok(state);
-        }
-    }
+        close(changes, &context, &found, &reason).await?;
+        Ok(Some(state))
+    })
 }
 
 /// Refuses what somebody decides who was shown another revision than the newest.
@@ -396,18 +404,15 @@ async fn opened(
 }
 
 /// Commits what a person decided, and closes what was asked about it for `reason`; somebody else may have been faster.
-async fn closed(
+async fn close(
     mut changes: ChangeSet,
     context: &Context,
     found: &Specification,
     reason: &str,
-) -> Result<bool, RequestError> {
+) -> Result<(), RequestError> {
     close_questions(&mut changes, context, found, reason).await?;
-    match context.store.commit(changes).await {
-        Ok(_) => Ok(true),
-        Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    context.store.commit(changes).await?;
+    Ok(())
 }
 
 /// Adds to `changes` that the open questions about a specification no longer matter.

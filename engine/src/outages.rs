@@ -18,7 +18,9 @@ use ropewalk_schemas::payload::{AlertCleared, ProviderDown};
 use ropewalk_schemas::{
     ComponentName, CorrelationId, Event, EventId, Payload, Priority, Subject, trace,
 };
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -47,6 +49,15 @@ pub(crate) enum OutageError {
     /// The store could not be written.
     #[error("{}", Words::of(.0))]
     Commit(#[from] CommitError),
+}
+
+impl CommitFailure for OutageError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            Self::Read(_) => None,
+        }
+    }
 }
 
 /// Returns the outage of `provider`, if it is away.
@@ -118,12 +129,12 @@ impl Outages<'_> {
             return Ok(None);
         };
         let provider = entry.model.name();
-        loop {
+        retry_on_conflict!(OutageError, provider, {
             let row = self.store.get::<Outage>(provider).await?;
             let known = row.as_ref().map(|row| &row.record);
             let now = self.clock.now();
             let Some(outage) = decide::met(known, provider, key, &class, error, now) else {
-                return Ok(None);
+                return Ok(Some(None));
             };
             let outage = Outage {
                 roles: self.roles(provider),
@@ -138,18 +149,13 @@ impl Outages<'_> {
             if !stood {
                 self.tell(&mut changes, &outage);
             }
-            match self.store.commit(changes).await {
-                Ok(_) => {
-                    if !stood {
-                        warn!(model.provider = provider, "{outage}: {}", outage.last_error);
-                    }
-                    return Ok(Some(outage));
-                }
-                // Another call met it at the same time.
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // Another call may meet it at the same time.
+            self.store.commit(changes).await?;
+            if !stood {
+                warn!(model.provider = provider, "{outage}: {}", outage.last_error);
             }
-        }
+            Ok(Some(Some(outage)))
+        })
     }
 
     fn roles(&self, provider: &str) -> Vec<String> {

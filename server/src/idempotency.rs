@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::people::Person;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::keyed_request::{KeyedAnswer, KeyedRequest};
-use ropewalk_store::{ChangeSet, CommitError, Query, Store};
+use ropewalk_store::{ChangeSet, CommitOrRead, Query, Store, retry_on_conflict};
 
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -123,27 +123,25 @@ async fn claim(
     now: DateTime<Utc>,
 ) -> Result<Claim, Problem> {
     let claim = record(asked, None, now);
-    loop {
+    let claimed = retry_on_conflict!(CommitOrRead, asked.key, {
         let mut changes = ChangeSet::new();
         match store.get::<KeyedRequest>(&asked.key).await? {
             Some(known) if known.at + KEPT > now => {
                 let known = known.into_inner();
-                return Ok(match known.answer {
+                return Ok(Some(match known.answer {
                     _ if known.hash != asked.hash => Claim::Other,
                     Some(answer) => Claim::Answered(answer),
                     None => Claim::Open,
-                });
+                }));
             }
             Some(old) => changes.update(&old, &claim),
             None => changes.insert(&claim),
         };
-        match store.commit(changes).await {
-            Ok(_) => return Ok(Claim::New),
-            // Somebody asked the same in this moment.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        // Somebody may ask the same in this moment.
+        store.commit(changes).await?;
+        Ok(Some(Claim::New))
+    });
+    claimed.map_err(Problem::from)
 }
 
 fn record(asked: &IdempotencyKey, answer: Option<KeyedAnswer>, at: DateTime<Utc>) -> KeyedRequest {

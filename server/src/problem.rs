@@ -27,7 +27,7 @@ use ropewalk_desk::views::specification::CompareError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::advice::{Advice, Words};
-use ropewalk_store::{CommitError, ReadError};
+use ropewalk_store::{CommitError, CommitOrRead, ReadError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::error;
@@ -153,7 +153,7 @@ impl From<ReadError> for Problem {
 impl From<CommitError> for Problem {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::Conflict { .. } => Self::new(
+            CommitError::Conflict { .. } | CommitError::Contended(_) => Self::new(
                 StatusCode::CONFLICT,
                 "store",
                 (
@@ -167,6 +167,15 @@ impl From<CommitError> for Problem {
                 ("the program is about to stop", "try again once it runs"),
             ),
             error => Self::failed(&Words::of(&error)),
+        }
+    }
+}
+
+impl From<CommitOrRead> for Problem {
+    fn from(error: CommitOrRead) -> Self {
+        match error {
+            CommitOrRead::Read(error) => error.into(),
+            CommitOrRead::Commit(error) => error.into(),
         }
     }
 }

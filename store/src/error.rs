@@ -1,5 +1,7 @@
 //! Says what can go wrong, per operation that a caller distinguishes.
 
+mod contention;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::{ComponentName, ContentHash, EventId, RepoPath};
 
 use crate::database::{Fault, fault};
+
+pub use contention::{CONFLICTS, CommitFailure, unless_conflict};
 
 /// Says why a change set was not committed; nothing of it was written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -20,6 +24,9 @@ pub enum CommitError {
         /// The key of the row.
         key: String,
     },
+    /// Somebody else was faster, however often the change was decided anew.
+    #[error("the records of `{0}` keep changing")]
+    Contended(String),
     /// The change set writes one row twice from the same version.
     #[error("the change set writes row `{key}` of `{table}` twice")]
     Twice {
@@ -142,10 +149,18 @@ pub enum CommitError {
     Storage(#[source] Arc<sqlx::Error>),
 }
 
+impl CommitError {
+    /// Returns whether somebody else changed what the change set rests on: whoever looks again decides on what is there now.
+    pub const fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::Fenced { .. })
+    }
+}
+
 impl Advice for CommitError {
     fn next(&self) -> Option<String> {
         let next = match self {
             Self::Conflict { .. } => "load it again",
+            Self::Contended(_) | Self::Busy => "try again",
             Self::Twice { .. } => "merge the two writes",
             Self::Fenced { .. } => "acquire it again",
             Self::NotDead { .. } => "only dead, parked or discarded ones are replayed",
@@ -163,7 +178,6 @@ impl Advice for CommitError {
             Self::ReadOnly => "check the permissions of its file and directory",
             Self::Unreachable(_) => "see that its server runs, load again and try again",
             Self::Superseded(_) => "this one has to stop",
-            Self::Busy => "try again",
             Self::Damaged(_) => "stop, and restore the newest backup",
             Self::Gone(_) => "stop, put it or its newest backup in its place and start again",
             _ => return None,
@@ -218,6 +232,35 @@ impl Advice for ReadError {
                 Some("end what holds it, or try again".to_owned())
             }
             _ => None,
+        }
+    }
+}
+
+/// Says why what was read could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitOrRead {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl Advice for CommitOrRead {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
+    }
+}
+
+impl CommitFailure for CommitOrRead {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            Self::Read(_) => None,
         }
     }
 }

@@ -43,8 +43,11 @@ pub use database::lock::{Instance, InstanceLock, InstanceLockError};
 pub use deliveries::{
     DeliveryFilter, DeliveryKey, DeliveryPosition, DeliveryRow, DeliveryState, OpenDelivery,
 };
-pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
-pub use events::{CommitOutcome, EventFilter, StartAt, StoredEvent, Subscription};
+pub use error::{
+    BackupError, CONFLICTS, CommitError, CommitFailure, CommitOrRead, LocationError, OpenError,
+    ReadError, unless_conflict,
+};
+pub use events::{CommitOutcome, EventFilter, EventKey, StartAt, StoredEvent, Subscription};
 pub use feed::{CommitFeed, LagError};
 pub use query::Query;
 pub use record::{Column, ColumnKind, Record, Table, Versioned};

@@ -10,13 +10,13 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::WaitReason;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{AttemptId, BuildId, Payload, QuestionId, Subject, TaskId};
-use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_store::{ChangeSet, Versioned, retry_on_conflict};
 
 use super::SharedState;
 use super::ask;
 use super::attempt::report::Report;
 use super::attempt::rows::Rows;
-use super::context::{Plan, of_build, retry_on_conflict};
+use super::context::{Plan, of_build};
 use super::decide::budget::is_over;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
@@ -31,7 +31,7 @@ pub(crate) async fn ran_out(
     exceeded: &BudgetOverrun,
     report: &Report,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         if let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? {
             let context = of_build(context, &rows.build).because_of(rows.task.cause);
             let changes = changes(shared, &context, &rows, exceeded, report).await?;

@@ -12,10 +12,10 @@ use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, retry_on_conflict};
 
 use super::SharedState;
-use super::context::{Plan, builds_in, of_build, retry_on_conflict};
+use super::context::{Plan, builds_in, of_build};
 use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
@@ -47,7 +47,7 @@ pub(crate) async fn next(
     shared: &SharedState,
     context: &Context,
 ) -> Result<Option<Claim>, BuilderError> {
-    let claimed = retry_on_conflict!("the tasks", {
+    let claimed = retry_on_conflict!(BuilderError, "the tasks", {
         Ok(match look(shared, context).await? {
             Look::Claimed(claim) => Some(Some(*claim)),
             Look::Nothing => Some(None),
@@ -56,7 +56,7 @@ pub(crate) async fn next(
         })
     });
     match claimed {
-        Err(BuilderError::Contended(_)) => Ok(None),
+        Err(BuilderError::Commit(CommitError::Contended(_))) => Ok(None),
         claimed => claimed,
     }
 }

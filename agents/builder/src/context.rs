@@ -2,58 +2,15 @@
 
 pub(crate) mod consents;
 
-use std::fmt::Display;
-
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{BuildId, RepoPath, TaskId};
-use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
+use ropewalk_store::{Query, ReadError, Store, Versioned, task_key};
 use ropewalk_workspace::{Notes, Side};
 
 use super::decide::counts::{TaskImpact, standing};
-use super::error::BuilderError;
-
-/// How often a change is decided anew because somebody else changed what it rests on.
-pub(crate) const CONFLICTS: u32 = 64;
-
-/// Looks, decides and commits, anew whenever somebody else has changed what was looked at: the block says so by `None`,
-/// or by the conflict of its commit.
-///
-/// It is no function, since a closure that borrows what it looks at cannot be sent between threads yet.
-macro_rules! retry_on_conflict {
-    ($of:expr, $look:block) => {{
-        let mut looks = 0;
-        loop {
-            let looked: Result<Option<_>, BuilderError> = async { $look }.await;
-            looks += 1;
-            if let Some(done) = $crate::context::unless_conflict(looked, looks, &$of).transpose() {
-                break done;
-            }
-        }
-    }};
-}
-pub(crate) use retry_on_conflict;
-
-/// Takes what a look came to; none when it is to be repeated.
-pub(crate) fn unless_conflict<T>(
-    looked: Result<Option<T>, BuilderError>,
-    looks: u32,
-    of: &impl Display,
-) -> Result<Option<T>, BuilderError> {
-    match looked {
-        Ok(None)
-        | Err(BuilderError::Commit(CommitError::Conflict { .. } | CommitError::Fenced { .. })) => {
-            if looks < CONFLICTS {
-                Ok(None)
-            } else {
-                Err(BuilderError::Contended(of.to_string()))
-            }
-        }
-        looked => looked,
-    }
-}
 
 /// Says of which side the plan in that folder is right, which each build of the idea writes anew.
 pub(crate) fn notes(build: &Build, right: Side) -> Notes {

@@ -4,7 +4,7 @@ use ropewalk_config::questions::RenderError;
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::advice::Words;
-use ropewalk_store::{CommitError, ReadError};
+use ropewalk_store::{CommitError, CommitFailure, ReadError};
 use ropewalk_workspace::{GitError, PathError, PublishError, SlotError};
 
 use super::machine::IllegalRequest;
@@ -50,9 +50,6 @@ pub(crate) enum BuilderError {
     /// The frame refused.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// The records kept changing.
-    #[error("the records of `{0}` keep changing")]
-    Contended(String),
     /// Something that should be there is not.
     #[error("{0}")]
     Missing(String),
@@ -61,10 +58,16 @@ pub(crate) enum BuilderError {
 impl BuilderError {
     /// Returns whether the same work may be the reason, and not only the store or whoever was faster.
     pub(crate) const fn may_be_the_works(&self) -> bool {
-        !matches!(
-            self,
-            Self::Read(_) | Self::Commit(_) | Self::Contended(_) | Self::Illegal(_)
-        )
+        !matches!(self, Self::Read(_) | Self::Commit(_) | Self::Illegal(_))
+    }
+}
+
+impl CommitFailure for BuilderError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
     }
 }
 

@@ -16,12 +16,12 @@ use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::{BuildId, CommitId, Payload, RepoPath, Subject};
-use ropewalk_store::{ChangeSet, ReadError, Versioned};
+use ropewalk_store::{ChangeSet, ReadError, Versioned, retry_on_conflict};
 use ropewalk_workspace::{CleanPool, CommitMessage, LocalClone, Merge, Publication, Side};
 use tracing::info;
 
 use super::SPARE_CHECKOUTS;
-use super::context::{self, Plan, of_build, retry_on_conflict};
+use super::context::{self, Plan, of_build};
 use super::error::BuilderError;
 use super::machine::build::{Input, apply};
 use super::{
@@ -254,7 +254,7 @@ pub(crate) async fn land(
 ) -> Result<LandedBuild, LandError> {
     let (landed, evidence) = bring(gate, context, request).await?;
     failpoint!("build.land.between");
-    let recorded = retry_on_conflict!(request.build, {
+    let recorded = retry_on_conflict!(BuilderError, request.build, {
         if let Some(build) = context::build(&context.store, request.build).await? {
             let changes = record(context, &build, &landed, evidence.as_ref(), &request.by).await?;
             context.store.commit(changes).await?;

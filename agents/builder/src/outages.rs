@@ -6,12 +6,12 @@ use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
-use ropewalk_store::{ChangeSet, ReadError};
+use ropewalk_store::{ChangeSet, ReadError, retry_on_conflict};
 
 use super::SharedState;
 use super::attempt::report::{self, Report};
 use super::attempt::rows::Rows;
-use super::context::{of_build, retry_on_conflict};
+use super::context::of_build;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::task::Input;
@@ -33,7 +33,7 @@ pub(crate) async fn met(
     outage: &Outage,
     report: &Report,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
             return report::kept(context, ids.2, report).await.map(Some);
         };

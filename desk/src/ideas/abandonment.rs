@@ -8,7 +8,9 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{BuildId, Payload, Priority, QuestionId, Slug, Subject};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
@@ -34,6 +36,15 @@ pub enum AbandonError {
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+impl CommitFailure for AbandonError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What giving an idea up comes to.
@@ -116,7 +127,7 @@ pub async fn abandon(
     reason: Option<String>,
 ) -> Result<(), AbandonError> {
     by.demand(Right::Stop)?;
-    loop {
+    retry_on_conflict!(AbandonError, slug, {
         let Remains {
             idea,
             landed,
@@ -160,10 +171,7 @@ pub async fn abandon(
                 reason: reason.clone(),
             }),
         ));
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(()),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
 }

@@ -5,7 +5,9 @@ use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{Approval, Price, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
-use ropewalk_store::{ChangeSet, CommitError, ReadError, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, ReadError, Versioned, retry_on_conflict,
+};
 
 use super::close_questions;
 use crate::ideas::is_abandoned;
@@ -72,6 +74,15 @@ pub enum ApproveError {
     Commit(#[from] CommitError),
 }
 
+impl CommitFailure for ApproveError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// What was approved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovedRevision {
@@ -99,7 +110,7 @@ pub async fn approve(
     priority: Priority,
 ) -> Result<ApprovedRevision, ApproveError> {
     by.demand(Right::Approve)?;
-    loop {
+    retry_on_conflict!(ApproveError, spec, {
         let found = context
             .store
             .get::<Specification>(&spec.to_string())
@@ -114,13 +125,10 @@ pub async fn approve(
             add_approval(&mut changes, &context, &found, hash, (&by.name, priority)).await?;
         let reason = approved_by(&by.name);
         close_questions(&mut changes, &context, &found, &reason).await?;
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(approved),
-            // Somebody was faster: look again, and tell who.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        // Where somebody was faster, who it was is told.
+        context.store.commit(changes).await?;
+        Ok(Some(approved))
+    })
 }
 
 /// Adds to `changes` that a revision is approved, if it may be.

@@ -12,7 +12,9 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Versioned, retry_on_conflict,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -41,6 +43,15 @@ enum RoundError {
     Read(#[from] ReadError),
     #[error("{}", Words::of(.0))]
     Commit(#[from] CommitError),
+}
+
+impl CommitFailure for RoundError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            Self::Read(_) => None,
+        }
+    }
 }
 
 /// What came of a look.
@@ -437,7 +448,7 @@ impl Sender {
         change: impl Fn(&mut Notice),
         context: &Context,
     ) -> Result<(), RoundError> {
-        loop {
+        retry_on_conflict!(RoundError, self.cause(), {
             let mut changes = ChangeSet::new();
             for notice in together {
                 let Some(found) = context.store.get::<Notice>(&notice.key).await? else {
@@ -447,12 +458,9 @@ impl Sender {
                 change(&mut after);
                 changes.update(&found, &after);
             }
-            match context.store.commit(changes).await {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+            context.store.commit(changes).await?;
+            Ok(Some(()))
+        })
     }
 
     /// Commits what the next look would do again.

@@ -5,7 +5,9 @@ use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{Answer, Choice, LATE_ANSWERS, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Subject};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitError, CommitFailure, Query, ReadError, Versioned, retry_on_conflict,
+};
 
 use super::decide;
 use super::reply::{self, AnswerInput, Refusal, Reply};
@@ -65,6 +67,15 @@ pub enum AnswerError {
     Commit(#[from] CommitError),
 }
 
+impl CommitFailure for AnswerError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl Advice for AnswerError {
     fn next(&self) -> Option<String> {
         Some(match self {
@@ -110,7 +121,7 @@ pub async fn answer<'a>(
     let context = context
         .because_of_newest(Subject::question(id), "question.asked")
         .await?;
-    loop {
+    retry_on_conflict!(AnswerError, id, {
         let question = context
             .store
             .get::<Question>(&id.to_string())
@@ -139,18 +150,15 @@ pub async fn answer<'a>(
             Err(closed(&question))
         };
         if changes.is_empty() {
-            return outcome;
+            return outcome.map(Some);
         }
         failpoint!("questions.answer.before");
         let committed = context.store.commit(changes).await;
         failpoint!("questions.answer.after");
-        match committed {
-            Ok(_) => return outcome,
-            // Somebody else changed the question in between: look again.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+        // Somebody else may have changed the question in between.
+        committed?;
+        outcome.map(Some)
+    })
 }
 
 /// Returns the choice that `given` would be for `question`, if it is one.

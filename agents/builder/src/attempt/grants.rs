@@ -14,14 +14,14 @@ use ropewalk_schemas::clip;
 use ropewalk_schemas::lease::{Holder, Lease};
 use ropewalk_schemas::payload::LockExtended;
 use ropewalk_schemas::{CommitId, Event, Payload, RepoPath, Subject};
-use ropewalk_store::{ChangeSet, CommitError, Versioned};
+use ropewalk_store::{CONFLICTS, ChangeSet, CommitError, Versioned};
 
 use super::rows::Rows;
 use super::work::{Base, Locks, Work, based_on, guard, held_now};
 use crate::SharedState;
 use crate::claim::obstacles::{give_all, locked, owners};
 use crate::claim::waiting::{self, FreedLocks, WaitOutcome};
-use crate::context::{self, CONFLICTS, of_build};
+use crate::context::{self, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};

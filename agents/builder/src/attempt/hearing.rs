@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use ropewalk_engine::Steering;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::{BuildId, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 use tracing::warn;
 
 use super::work::Work;
-use crate::context::{self, retry_on_conflict};
+use crate::context;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 
@@ -58,7 +58,7 @@ impl TaskSteering {
     /// Writes down how many words were taken in. It comes after the reply, so that a crash in between tells them again.
     async fn note(&self) -> Result<(), BuilderError> {
         let words = u32::try_from(self.taken.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
-        retry_on_conflict!(&self.task, {
+        retry_on_conflict!(BuilderError, &self.task, {
             let Some(row) = context::task(&self.context.store, self.build, &self.task).await?
             else {
                 return Ok(Some(()));

@@ -3,13 +3,13 @@
 
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, Side};
 
 use super::Ending;
 use super::work::Work;
-use crate::context::{self, retry_on_conflict};
+use crate::context;
 use crate::error::BuilderError;
 
 /// Says whether the branch that a task is to join has come into `head` by another way.
@@ -22,7 +22,7 @@ pub(super) async fn has_come_in(work: &Work<'_>, head: &CommitId) -> Result<bool
 
 /// Ends an attempt at a task that has nothing to join any more: what is left of it is to look that its check holds.
 pub(super) async fn leave_to_verify(work: &Work<'_>) -> Result<Ending, BuilderError> {
-    retry_on_conflict!(&work.claim.task.id, {
+    retry_on_conflict!(BuilderError, &work.claim.task.id, {
         if let Some(rows) = work.rows().await? {
             let mut task = rows.task.record.clone();
             task.block.action = Action::Verify;

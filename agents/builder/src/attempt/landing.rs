@@ -6,7 +6,7 @@ use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::payload::TaskCompleted;
 use ropewalk_schemas::task::{Action, ChangeRequestState, Task};
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
-use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_store::{ChangeSet, CommitError, retry_on_conflict};
 use ropewalk_workspace::{ConflictFile, Rebase};
 use tracing::{info, warn};
 
@@ -17,7 +17,7 @@ use super::lessons;
 use super::report::Report;
 use super::rows::Rows;
 use super::work::{Work, held_now};
-use crate::context::{Plan, retry_on_conflict};
+use crate::context::Plan;
 use crate::decide::counts::count;
 use crate::decide::readiness::unblocked_by;
 use crate::effects::Scene;
@@ -45,7 +45,7 @@ pub(crate) async fn land(
     report: &mut Report,
 ) -> Result<Landing, BuilderError> {
     let mut parent = work.base();
-    retry_on_conflict!(&work.claim.task.id, {
+    retry_on_conflict!(BuilderError, &work.claim.task.id, {
         let Some(rows) = work.rows().await? else {
             return Ok(Some(lost("the task was taken away")));
         };

@@ -4,11 +4,10 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{AttemptId, CommitId, KnowledgeId, RepoPath};
-use ropewalk_store::{ChangeSet, attempt_key};
+use ropewalk_store::{ChangeSet, attempt_key, retry_on_conflict};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::retry_on_conflict;
 use crate::error::BuilderError;
 
 /// What an attempt has learned about itself so far.
@@ -48,7 +47,7 @@ pub(crate) async fn kept(
     let Some(reference) = &report.preserve_ref else {
         return Ok(());
     };
-    retry_on_conflict!(attempt, {
+    retry_on_conflict!(BuilderError, attempt, {
         let row = context.store.get::<Attempt>(&attempt_key(attempt)).await?;
         if let Some(row) = row.filter(|row| row.preserve_ref.is_none()) {
             let after = Attempt {

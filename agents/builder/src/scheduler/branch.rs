@@ -10,13 +10,13 @@ use ropewalk_schemas::BuildId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned, retry_on_conflict};
 use tracing::{info, warn};
 
 use super::{adopt::adopted, resolve};
 use crate::SharedState;
 use crate::ask;
-use crate::context::{self, of_build, retry_on_conflict};
+use crate::context::{self, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::land::{self, LandError, LandRequest, LandedBuild};
@@ -52,7 +52,7 @@ pub(crate) async fn fulfil(
 
 /// Lets a build go on whose branch somebody moved.
 async fn settle(shared: &SharedState, context: &Context, id: BuildId) -> Result<(), BuilderError> {
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         let Some(wish) = context::wish(&context.store, id).await? else {
             return Ok(Some(()));
         };
@@ -129,7 +129,7 @@ async fn merge(
     // A landing is written down at once and not with the end of the wish: whatever changes while the gate runs, what
     // the gate saw must not get lost.
     let refusal = land(shared, context, &request).await.err();
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         let Some(wish) = context::wish(&context.store, id).await? else {
             return Ok(Some(()));
         };

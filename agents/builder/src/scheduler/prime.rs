@@ -9,7 +9,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::payload::BuildStarted;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
-use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_store::{ChangeSet, Versioned, retry_on_conflict};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, GitError};
@@ -18,7 +18,7 @@ use tracing::info;
 use super::settle::{self, settle};
 use super::{publish, verdicts};
 use crate::SharedState;
-use crate::context::{self, Plan, builds_in, of_build, retry_on_conflict};
+use crate::context::{self, Plan, builds_in, of_build};
 use crate::error::BuilderError;
 use crate::machine::build::{Input, apply};
 
@@ -28,7 +28,7 @@ pub(crate) async fn prime(
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         let Some(build) = context::build(&context.store, id).await? else {
             return Ok(Some(()));
         };

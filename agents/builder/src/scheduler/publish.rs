@@ -5,13 +5,13 @@ use ropewalk_runtime::failpoint;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::{BuildId, CommitId};
-use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_store::{ChangeSet, Versioned, retry_on_conflict};
 use ropewalk_workspace::{Publication, PublishError};
 use tracing::warn;
 
 use crate::SharedState;
 use crate::ask;
-use crate::context::{self, of_build, retry_on_conflict};
+use crate::context::{self, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
@@ -23,7 +23,7 @@ pub(crate) async fn publish(
     context: &Context,
     build: BuildId,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(build, {
+    retry_on_conflict!(BuilderError, build, {
         let Some(build) = context::build(&context.store, build).await? else {
             return Ok(Some(()));
         };
@@ -88,7 +88,7 @@ fn is_contested(build: &Build) -> bool {
 
 /// Writes down where the branch is, whatever else about the build changed during the push.
 async fn follow(context: &Context, before: &Build, at: CommitId) -> Result<(), BuilderError> {
-    retry_on_conflict!(before.id, {
+    retry_on_conflict!(BuilderError, before.id, {
         let build = context::build(&context.store, before.id).await?;
         // Another loop was faster.
         if let Some(build) = build.filter(|build| build.published == before.published) {

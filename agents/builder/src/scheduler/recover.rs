@@ -8,7 +8,7 @@ use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::task::Task;
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, retry_on_conflict};
 use ropewalk_workspace::PreserveKey;
 use tracing::{info, warn};
 
@@ -17,7 +17,7 @@ use crate::SharedState;
 use crate::attempt::ending::{self, Fault};
 use crate::attempt::report::{self, Report};
 use crate::attempt::rows::Rows;
-use crate::context::{builds_in, retry_on_conflict};
+use crate::context::builds_in;
 use crate::error::BuilderError;
 
 /// Keeps the work of attempts that died, frees what they held, puts their tasks back, publishes what landed.
@@ -141,7 +141,7 @@ pub(super) async fn put_back(
         return Ok(());
     }
     let report = left_behind(shared, attempt).await?;
-    retry_on_conflict!(&attempt.task, {
+    retry_on_conflict!(BuilderError, &attempt.task, {
         let mut changes = ChangeSet::new();
         let rows = Rows::load(context, attempt.build, &attempt.task, attempt.id).await?;
         if let Some(rows) = rows {

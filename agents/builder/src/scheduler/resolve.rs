@@ -7,12 +7,12 @@ use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Task, TaskBlock, Validation};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 use ropewalk_workspace::{CommitMessage, ConflictFile, Merge, Side};
 use tracing::info;
 
 use crate::SharedState;
-use crate::context::{self, Plan, of_build, retry_on_conflict};
+use crate::context::{self, Plan, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::land::can_resolve;
@@ -39,7 +39,7 @@ pub(super) async fn resolve(
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         let (Some(wish), Some(plan)) = (
             context::wish(&context.store, id).await?,
             Plan::load(&context.store, id).await?,

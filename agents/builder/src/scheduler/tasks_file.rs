@@ -14,14 +14,14 @@ use ropewalk_schemas::document::tasks_md::{self, Journal, Progress, TasksDocumen
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
-use ropewalk_store::{ChangeSet, Query, ReadError};
+use ropewalk_store::{ChangeSet, Query, ReadError, retry_on_conflict};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, FileLock, GitError};
 use tracing::warn;
 
 use crate::SharedState;
-use crate::context::{Plan, retry_on_conflict};
+use crate::context::Plan;
 use crate::error::BuilderError;
 
 /// Writes states and times into tasks.md; a folder without one, or with one that cannot be read, is left alone.
@@ -61,7 +61,7 @@ pub(crate) async fn commit(
     context: &Context,
     id: BuildId,
 ) -> Result<Option<CommitId>, BuilderError> {
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         let Some(plan) = Plan::load(&context.store, id).await? else {
             return Ok(Some(None));
         };

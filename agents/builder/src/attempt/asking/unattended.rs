@@ -12,11 +12,11 @@ use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{DecisionRequested, RefusedCall};
 use ropewalk_schemas::question::{Content, Question};
 use ropewalk_schemas::{BuildId, ChoiceId, Event, EventPattern, Payload, Subject, TaskId};
-use ropewalk_store::{ChangeSet, EventFilter, Query, ReadError};
+use ropewalk_store::{ChangeSet, EventFilter, Query, ReadError, retry_on_conflict};
 use tracing::warn;
 
 use crate::attempt::work::Work;
-use crate::context::{self, retry_on_conflict};
+use crate::context;
 use crate::error::BuilderError;
 
 /// What a person can do about a refusal while the work goes on.
@@ -53,7 +53,7 @@ impl UnattendedApprover {
     /// Lets people hear of a refusal, unless they have heard of this rule in this build.
     async fn tell(&self, request: &ApprovalRequest) -> Result<(), BuilderError> {
         let rule = request.asked_by.to_string();
-        retry_on_conflict!(&self.task, {
+        retry_on_conflict!(BuilderError, &self.task, {
             let store = &self.context.store;
             let Some(build) = context::build(store, self.build).await? else {
                 return Ok(Some(()));

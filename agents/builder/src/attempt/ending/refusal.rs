@@ -3,7 +3,7 @@
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass, RefusedTry};
 use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 
 use super::telling::told_failed;
 use super::{Fault, judged};
@@ -11,7 +11,7 @@ use crate::SharedState;
 use crate::ask::class_name;
 use crate::attempt::report::Report;
 use crate::attempt::rows::Rows;
-use crate::context::{of_build, retry_on_conflict};
+use crate::context::of_build;
 use crate::decide::failure::Answer;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -36,7 +36,7 @@ pub(crate) async fn refused(
     fault: &Fault,
     (turn, report): (u32, &Report),
 ) -> Result<Refusal, BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
             return Ok(Some(Refusal::Lost));
         };

@@ -4,13 +4,13 @@
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::retry_on_conflict;
 use ropewalk_workspace::commit::LoggedCommit;
 
 use crate::attempt::ending::Fault;
 use crate::attempt::report::Report;
 use crate::attempt::work::{Work, held_now};
 use crate::attempt::{Ending, Phase, advance, check_and_land, earlier, start};
-use crate::context::retry_on_conflict;
 use crate::error::BuilderError;
 use crate::scheduler::adopt::adopted;
 use crate::scheduler::publish::{self, Against};
@@ -140,7 +140,7 @@ async fn note(work: &Work<'_>, made: &HandWork, report: &mut Report) -> Result<(
 /// Asks how to go on with what somebody put on the branch; the task waits with its build.
 async fn ask(work: &Work<'_>, branch: CommitId, fault: &Fault) -> Result<Ending, BuilderError> {
     let against = Against::Moved(Some(branch));
-    retry_on_conflict!(&work.claim.task.id, {
+    retry_on_conflict!(BuilderError, &work.claim.task.id, {
         if let Some(rows) = work.rows().await? {
             publish::hold(work.shared, &work.context, &rows.build, &against).await?;
         }
