@@ -51,8 +51,8 @@ impl Processes {
     /// Names the scheduler of this process.
     pub(crate) fn scheduler(&self) -> Result<ComponentName, InvalidId> {
         ComponentName::parse(&match self.process {
-            None => "build-steward".to_owned(),
-            Some(process) => format!("build-steward-{process}"),
+            None => "build-scheduler".to_owned(),
+            Some(process) => format!("build-scheduler-{process}"),
         })
     }
 

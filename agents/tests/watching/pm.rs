@@ -286,7 +286,7 @@ async fn the_work_of_a_dead_loop_goes_to_the_living_by_load() {
     three_loops(&house).await;
     house.put(&component("loop-2", noon())).await;
     house.pass(120);
-    for living in ["loop-1", "loop-3", "build", "build-steward"] {
+    for living in ["loop-1", "loop-3", "build", "build-scheduler"] {
         house.put(&component(living, house.clock.now())).await;
     }
     let given: Vec<(String, String)> = house

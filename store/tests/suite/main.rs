@@ -19,6 +19,8 @@ mod crashes;
 #[cfg(test)]
 mod deliveries;
 #[cfg(test)]
+mod earlier;
+#[cfg(test)]
 mod instance;
 #[cfg(test)]
 mod leases;
