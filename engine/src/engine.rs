@@ -42,7 +42,7 @@ pub use session::Session;
 /// Begins what a person says into a conversation.
 const SAYS: &str = "A person says: ";
 
-/// Runs jobs on the models of the house. Cheap to clone.
+/// Runs jobs on the models of the project. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
     store: Store,

@@ -95,7 +95,7 @@ pub(crate) struct Caller<'a> {
 #[derive(Clone)]
 pub struct Policy {
     /// As they are now.
-    house: CurrentValue<PolicySettings>,
+    project: CurrentValue<PolicySettings>,
     /// As they were when the turn began.
     settings: CurrentValue<PolicySettings>,
     approver: Option<Arc<dyn Approver>>,
@@ -136,18 +136,18 @@ impl Policy {
         Self::following(CurrentValue::new(settings))
     }
 
-    /// Judges by what `house` holds when a turn begins; whatever is left to a person is refused.
-    pub fn following(house: CurrentValue<PolicySettings>) -> Self {
+    /// Judges by what `project` holds when a turn begins; whatever is left to a person is refused.
+    pub fn following(project: CurrentValue<PolicySettings>) -> Self {
         Self {
-            settings: CurrentValue::new(house.now()),
-            house,
+            settings: CurrentValue::new(project.now()),
+            project,
             approver: None,
         }
     }
 
     /// Takes the rules as they are now for the turn that begins; says whether they are others.
     pub(crate) fn begin_turn(&self) -> bool {
-        let now = self.house.now();
+        let now = self.project.now();
         let is_other = !Arc::ptr_eq(&now, &self.settings.now());
         if is_other {
             self.settings.replace(now);

@@ -57,7 +57,7 @@ pub enum ModelError {
     /// The stream ended without its terminal event, so that the reply cannot be trusted.
     #[error("the reply was cut off before its end")]
     Truncated,
-    /// The reply is larger than the house keeps; asking the same again would bring as much again.
+    /// The reply is larger than is kept; asking the same again would bring as much again.
     #[error(
         "the reply has more than {limit_bytes} bytes, which is the most; ask for it in smaller pieces"
     )]

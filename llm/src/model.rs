@@ -1,4 +1,4 @@
-//! Defines what a model is to the rest of the house.
+//! Defines what a model is to the rest of the program.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use crate::retry::{RetryPolicy, RetryingModel};
 use crate::scripted::{Script, ScriptedModel};
 use crate::wire::{Endpoint, Limits, Secret};
 
-/// The data files that come with the house.
+/// The data files that come with the program.
 const SHIPPED: [(&str, &str); 8] = [
     ("anthropic", include_str!("../providers/anthropic.toml")),
     ("openai", include_str!("../providers/openai.toml")),
@@ -127,7 +127,7 @@ fn default_max_tokens_field() -> String {
 /// Says why a provider could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// No data file of that name comes with the house.
+    /// No data file of that name comes with the program.
     #[error("no provider is called `{name}`")]
     UnknownProvider {
         /// The name asked for.
@@ -184,7 +184,7 @@ impl Advice for BuildError {
     }
 }
 
-/// Returns the variables that hold the keys of the providers that come with the house.
+/// Returns the variables that hold the keys of the providers that come with the program.
 pub fn shipped_key_variables() -> impl Iterator<Item = String> {
     let shipped = SHIPPED
         .iter()
@@ -201,7 +201,7 @@ impl ProviderConfig {
         })
     }
 
-    /// Returns the description of a provider that comes with the house, or of `scripted`.
+    /// Returns the description of a provider that comes with the program, or of `scripted`.
     pub fn shipped(name: &str) -> Result<Self, BuildError> {
         if name == "scripted" {
             return Ok(Self::scripted());

@@ -18,7 +18,7 @@ pub(super) struct Lessons {
     pub(super) carried: usize,
 }
 
-/// Gives every task the lessons that the house has learned; a model fills in none.
+/// Gives every task the lessons that the project has learned; a model fills in none.
 pub(super) async fn inject(
     store: &Store,
     spec: SpecId,

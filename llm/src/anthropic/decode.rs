@@ -40,7 +40,7 @@ enum OpenBlock {
     Redacted {
         data: String,
     },
-    /// A kind that the house has no use for.
+    /// A kind that nothing here has a use for.
     Skipped,
 }
 

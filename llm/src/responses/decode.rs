@@ -49,7 +49,7 @@ enum Item {
         #[serde(default)]
         arguments: String,
     },
-    /// Words, which came as deltas, or a kind that the house has no use for, such as reasoning.
+    /// Words, which came as deltas, or a kind that nothing here has a use for, such as reasoning.
     #[serde(other)]
     Other,
 }

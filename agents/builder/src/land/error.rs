@@ -117,7 +117,7 @@ pub enum LandError {
     Commit(#[from] CommitError),
     /// The gate could not be run.
     #[error(transparent)]
-    House(#[from] AgentError),
+    NoGate(#[from] AgentError),
 }
 
 impl Advice for LandError {
@@ -149,7 +149,7 @@ impl Advice for LandError {
             Self::Git(error) => return error.next(),
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),
-            Self::House(_) => return None,
+            Self::NoGate(_) => return None,
         })
     }
 }
