@@ -167,6 +167,7 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
     );
     assert_eq!(world.json("build list"), Value::Array(Vec::new()));
     let done = world.json(&format!("spec approve {id} --hash {new} --priority 2"));
+    assert_eq!(done["departures"], json!([]), "the files are as written");
     let build = text(&done["build"]);
     let listed = until(&world, "build list", |builds| builds[0]["id"].is_string());
     assert_eq!(listed[0]["priority"], 2, "{listed}");
@@ -215,6 +216,58 @@ fn a_specification_is_checked_again_and_put_away() {
     let hash = text(&spec["hash"]);
     let said = world.refused(&format!("spec approve {id} --hash {hash}"), 1);
     assert!(said.contains("rejected"), "{said}");
+}
+
+/// Changes the tasks.md in the folder of the idea, as somebody does by hand.
+fn edit_tasks(world: &World, change: impl FnOnce(String) -> String) {
+    let idea = world.json("idea show walks");
+    let plan = std::path::Path::new(text(&idea["folder"])).join("build/tasks.md");
+    let before = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, change(before)).unwrap();
+}
+
+#[test]
+fn who_approves_is_told_in_one_line_that_a_file_says_something_else() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    edit_tasks(&world, |tasks| tasks.replace("b.txt", "z.txt"));
+    let said = world.run(&format!("spec approve {id} --hash {hash}"));
+    let told: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("build/tasks.md"))
+        .collect();
+    assert_eq!(told.len(), 1, "{said}");
+    let show = format!("`ropewalk spec show {id}`");
+    let revise = format!("`ropewalk spec revise {id} WORDS`");
+    for part in [
+        "differs from the stored revision",
+        show.as_str(),
+        revise.as_str(),
+    ] {
+        assert!(told[0].contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("build/spec.md"), "{said}");
+    let approved = world.json(&format!("spec show {id}"));
+    assert_eq!(approved["approval"]["hash"], spec["hash"]);
+    assert_eq!(approved["content"], spec["content"]);
+}
+
+#[test]
+fn an_approval_names_a_damaged_file_as_json() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    edit_tasks(&world, |_| "nothing\n".to_owned());
+    let done = world.json(&format!("spec approve {id} --hash {hash}"));
+    let departures = done["departures"].as_array().unwrap();
+    assert_eq!(departures.len(), 1, "{done}");
+    let told = text(&departures[0]);
+    assert!(
+        told.contains("build/tasks.md") && told.contains("front matter"),
+        "{told}"
+    );
+    assert_eq!(world.json(&format!("spec show {id}"))["state"], "approved");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use clap::Args;
 use ropewalk_desk::specifications::{self, ApproveError, ApprovedRevision, approval_told};
 use ropewalk_desk::views::specification;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::specification::{Price, SpecState, Specification};
-use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
-use ropewalk_store::Query;
+use ropewalk_schemas::specification::{Price, Revision, SpecState, Specification};
+use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId, clip};
+use ropewalk_store::{Query, revision_key};
 use serde::Serialize;
 
 use super::hash::HashText;
@@ -19,6 +19,8 @@ use crate::wiring::Desk;
 
 /// How long the beginning of the build is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// So much is said of what a file holds instead of what is approved.
+const DEPARTURE_LETTERS: usize = 400;
 
 /// The specification and the revision that was read.
 #[derive(Debug, Args)]
@@ -40,6 +42,8 @@ struct Receipt {
     hash: ContentHash,
     price: Option<Price>,
     build: Option<BuildId>,
+    /// What the files in the folder of the idea say otherwise, which nobody approved.
+    departures: Vec<String>,
 }
 
 impl Approve {
@@ -51,6 +55,7 @@ impl Approve {
             Some(hash) => hash.of(&spec).ok_or_else(|| not_newest(&hash, &spec))?,
             None => ask(app, &desk, &spec).await?,
         };
+        let departures = departures(&desk, &spec).await?;
         let ApprovedRevision {
             spec,
             revision,
@@ -75,19 +80,45 @@ impl Approve {
             hash,
             price,
             build,
+            departures,
         };
         app.output.show(&done, |done| {
             let began = done
                 .build
                 .map_or_else(String::new, |build| format!("\nbuild {build} began"));
-            format!(
+            let mut told = format!(
                 "approved revision {} of {} ({}){began}",
                 done.revision,
                 done.spec,
                 Price::told(done.price.as_ref())
-            )
+            );
+            if let Some(departures) = departures_told(&done.departures, done.spec) {
+                told = format!("{told}\n{departures}");
+            }
+            told
         })
     }
+}
+
+/// Says what the files in the folder of the idea hold that is not the newest revision.
+async fn departures(desk: &Desk, spec: &Specification) -> Result<Vec<String>, CliError> {
+    let key = revision_key(spec.id, spec.revision);
+    let Some(revision) = desk.store.get::<Revision>(&key).await? else {
+        return Ok(Vec::new());
+    };
+    let places = desk.project.places();
+    let folder = places.idea_folder(&spec.user, &spec.idea);
+    Ok(specifications::departures(&folder, &revision))
+}
+
+/// Says in one line that files say something else than what is approved, and what to do about it.
+fn departures_told(departures: &[String], spec: SpecId) -> Option<String> {
+    (!departures.is_empty()).then(|| {
+        let departures = clip::line(&departures.join(", "), DEPARTURE_LETTERS);
+        format!(
+            "{departures}; approved is what `ropewalk spec show {spec}` shows: what should be otherwise is asked for with `ropewalk spec revise {spec} WORDS`"
+        )
+    })
 }
 
 /// Shows what an approval means and asks for it; without a person to ask, names what is missing.
@@ -123,6 +154,9 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         spec.idea,
         told.unwrap_or_default()
     ))?;
+    if let Some(departures) = departures_told(&departures(desk, spec).await?, spec.id) {
+        app.output.note(&departures)?;
+    }
     App::confirm("Approve exactly this revision and begin its build?")?;
     Ok(newest.clone())
 }

@@ -2,15 +2,15 @@
 
 use clap::Args;
 use ropewalk_agents::specification::validate::{self, Facts};
-use ropewalk_schemas::document::{self, DocumentError, spec_md, tasks_md};
-use ropewalk_schemas::specification::{Revision, Specification};
+use ropewalk_desk::specifications;
+use ropewalk_schemas::document;
+use ropewalk_schemas::specification::Revision;
 use ropewalk_store::revision_key;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
-use crate::wiring::Desk;
 
 /// The specification.
 #[derive(Debug, Args)]
@@ -48,7 +48,9 @@ impl Validate {
         if document::hash(&revision.document, &revision.tasks) != revision.hash {
             errors.push("the stored content does not fit its hash".to_owned());
         }
-        errors.extend(files(&desk, &spec, &revision));
+        let places = desk.project.places();
+        let folder = places.idea_folder(&spec.user, &spec.idea);
+        errors.extend(specifications::departures(&folder, &revision));
         let validated = Report {
             ok: errors.is_empty(),
             errors,
@@ -69,40 +71,6 @@ impl Validate {
             )),
         }
     }
-}
-
-/// Checks what lies in the idea folder against the stored revision.
-fn files(desk: &Desk, spec: &Specification, revision: &Revision) -> Vec<String> {
-    let folder = desk
-        .project
-        .places()
-        .idea_folder(&spec.user, &spec.idea)
-        .join("build");
-    let mut errors = Vec::new();
-    let mut check = |name: &str, parse: &dyn Fn(&str) -> Result<bool, DocumentError>| {
-        let path = folder.join(name);
-        let outcome = match std::fs::read(&path) {
-            Ok(bytes) => document::text(&bytes)
-                .and_then(parse)
-                .map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        match outcome {
-            Ok(true) => {}
-            Ok(false) => errors.push(format!(
-                "`{}` differs from the stored revision",
-                path.display()
-            )),
-            Err(reason) => errors.push(format!("`{}`: {reason}", path.display())),
-        }
-    };
-    check("spec.md", &|text| {
-        Ok(spec_md::parse(text)?.1 == revision.document)
-    });
-    check("tasks.md", &|text| {
-        Ok(tasks_md::parse(text)?.blocks() == revision.tasks)
-    });
-    errors
 }
 
 fn human(validated: &Report) -> String {
