@@ -1,4 +1,4 @@
-//! Watches the house on a schedule, without a model (seed pipeline §7): stuck tasks, silent components, rings of waits.
+//! Watches the project on a schedule, without a model (seed pipeline §7): stuck tasks, silent components, rings of waits.
 //!
 //! One alert stands for one cause, from the look that first finds it until the look that finds it gone.
 
@@ -6,6 +6,7 @@ mod act;
 mod context;
 
 pub mod decide;
+pub mod deputy;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use decide::ListeningPeriod;
 pub const TICK: &str = "monitor.tick";
 /// The schedule on which components are looked at.
 pub const HEALTH: &str = "monitor.health";
+/// What the monitor is called.
+const ROLE: &str = "monitor";
 /// The events that the agent takes.
 const TAKES: [&str; 1] = ["schedule.due"];
 
@@ -64,8 +67,8 @@ impl Monitor {
     /// Makes the agent.
     pub fn new(options: MonitorOptions) -> Result<Self, InvalidId> {
         Ok(Self {
-            role: ComponentName::parse("monitor")?,
-            patterns: timers::patterns(TAKES, "monitor")?,
+            role: ComponentName::parse(ROLE)?,
+            patterns: timers::patterns(TAKES, ROLE)?,
             options,
             listening: Mutex::default(),
         })

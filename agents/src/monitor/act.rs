@@ -119,6 +119,20 @@ pub(super) async fn look_at_components(
     Ok(writer.changes)
 }
 
+/// Raises the alerts of `causes` that do not stand yet; only the monitor says that one is over.
+pub(super) async fn raise_missing(
+    causes: Vec<Cause>,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let open = load::open_alerts(&context.store).await?;
+    let mut writer = AlertWriter::new(context, &open);
+    let stands = |cause: &Cause| open.iter().any(|alert| alert.cause == cause.key);
+    for cause in causes.into_iter().filter(|cause| !stands(cause)) {
+        writer.raise(cause).await?;
+    }
+    Ok(writer.changes)
+}
+
 /// Tells that the component of an alert is heard again, or was stopped.
 fn heard_again(key: &str, components: &[Component]) -> Option<(Subject, Payload)> {
     let name = key.strip_prefix(COMPONENT)?;

@@ -12,6 +12,8 @@ use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::{AttemptId, BuildId, ComponentName, TaskId};
 
+use super::ROLE;
+
 pub use alerts::{Move, cleared_attempt, cleared_component, gone, moves};
 pub use cause::{COMPONENT, Cause, DEADLOCK, Finding, STUCK, StuckCause};
 
@@ -80,6 +82,28 @@ pub fn down(
         .into_values()
         .filter_map(|silent| Cause::down(&silent, now))
         .collect()
+}
+
+/// Finds the processes of monitors that gave no sign of life while somebody listened, unless another monitor is left to
+/// tell of them.
+pub fn unwatched(
+    components: &[Component],
+    limit: Duration,
+    listening_since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Vec<Cause> {
+    let is_monitor = |component: &&Component| component.role == ROLE && !component.stopped;
+    let monitors: Vec<&Component> = components.iter().filter(is_monitor).collect();
+    let lives = |monitor: &&Component| since(monitor.last_seen, now) < limit;
+    if monitors.iter().any(lives) {
+        return Vec::new();
+    }
+    let is_theirs = |component: &&Component| {
+        let of_process = |monitor: &&Component| monitor.process == component.process;
+        monitors.iter().any(of_process)
+    };
+    let theirs: Vec<Component> = components.iter().filter(is_theirs).cloned().collect();
+    down(&theirs, limit, listening_since, now)
 }
 
 /// When the monitor began to listen without a gap, and when it last did.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use ropewalk_agents::monitor::deputy::Deputy;
 use ropewalk_agents::monitor::{HEALTH, Monitor, MonitorOptions, TICK};
 use ropewalk_config::Config;
 use ropewalk_orchestrator::Agent;
+use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::{Acknowledgement, Alert, Severity};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::BuildState;
@@ -12,8 +14,8 @@ use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
 use ropewalk_schemas::payload::DeadlockDetected;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{Payload, UserSlug};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{EventPattern, Payload, UserSlug};
+use ropewalk_store::{ChangeSet, EventFilter};
 
 use crate::house::{House, attempt_id, build, build_id, component, id, noon, path, task, types};
 
@@ -168,6 +170,49 @@ async fn a_dead_loop_is_noticed_within_two_minutes_and_its_return_too() {
     let back = house.due(&monitor, HEALTH, "").await;
     assert_eq!(types(&back), ["alert.component_down.cleared"]);
     assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+}
+
+/// Counts the stored events that tell of a silent process.
+async fn told_down(house: &House) -> usize {
+    let filter = EventFilter {
+        pattern: Some(EventPattern::of("alert.component_down")),
+        ..EventFilter::default()
+    };
+    house.store.events(&filter).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn the_death_of_the_monitor_is_told_once_by_those_who_live_until_it_is_back() {
+    let house = House::open().await;
+    let options = MonitorOptions::from(&Config::shipped().unwrap().monitor);
+    let (mut one, mut two) = (Deputy::new(options.clone()), Deputy::new(options));
+    let lives = async || {
+        let of_role = Component {
+            role: "monitor".to_owned(),
+            ..component("monitor-3", house.clock.now())
+        };
+        house.put(&of_role).await;
+    };
+    for deaths in 1..=2 {
+        lives().await;
+        for half_minutes in 0..=4 {
+            let context = house.context("deputy");
+            let looked = tokio::join!(one.look(&context), two.look(&context));
+            assert_eq!(looked, (Ok(()), Ok(())));
+            let told = if half_minutes < 3 { deaths - 1 } else { deaths };
+            assert_eq!(told_down(&house).await, told, "{deaths} {half_minutes}");
+            house.pass(30);
+        }
+        let [row] = house.list::<Alert>().await.try_into().unwrap();
+        assert_eq!(
+            (row.cause.as_str(), row.severity, row.cleared_at),
+            ("component/monitor-3", Severity::Error, None)
+        );
+        lives().await;
+        let back = house.due(&monitor(), HEALTH, "").await;
+        assert_eq!(types(&back), ["alert.component_down.cleared"]);
+        assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+    }
 }
 
 #[tokio::test]

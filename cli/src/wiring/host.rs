@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_agents::monitor::MonitorOptions;
+use ropewalk_agents::monitor::deputy::Deputy;
 use ropewalk_bus::{LiveRelay, Poker, Services as BusServices, SharingOptions, SocketHome};
 use ropewalk_config::Environment;
 use ropewalk_config::settings::PolicySettings;
@@ -288,7 +290,7 @@ async fn begin(
         Poker::listen(&services.bus, &home, supervisor)?;
         LiveRelay::serve(&services.bus, &home, supervisor)?;
     }
-    keep_house(project, &services, supervisor);
+    begin_upkeep(project, crew, &services, supervisor)?;
     Ok((services, right, (git, follower, telegram)))
 }
 
@@ -443,8 +445,13 @@ fn looked_after(
     Ok(engine)
 }
 
-/// Begins to back up and to forget.
-fn keep_house(project: &Project, services: &Services, supervisor: &Supervisor) {
+/// Begins to back up and to forget, and among several processes to see that a monitor is left.
+fn begin_upkeep(
+    project: &Project,
+    crew: &Crew,
+    services: &Services,
+    supervisor: &Supervisor,
+) -> Result<(), CliError> {
     backups::daily(
         services.store.clone(),
         project.state(),
@@ -457,6 +464,15 @@ fn keep_house(project: &Project, services: &Services, supervisor: &Supervisor) {
         services.clock.clone(),
         supervisor,
     );
+    if crew.shares() {
+        let options = MonitorOptions::from(&project.config().monitor);
+        let context = Context::new(services, ComponentName::parse("deputy")?);
+        let stop = supervisor.shutdown().soft().clone();
+        supervisor.keep("deputy", move || {
+            Deputy::new(options.clone()).run(context.clone(), stop.clone())
+        });
+    }
+    Ok(())
 }
 
 /// Lets agents that are new to a project begin with its first event, so that what verbs recorded before the first

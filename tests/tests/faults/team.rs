@@ -1,5 +1,7 @@
 //! Several processes of the agents on one PostgreSQL server, one nats-server and one state directory.
 
+mod away;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpStream;
@@ -326,6 +328,31 @@ async fn a_build_goes_on_while_its_database_server_crashes_again_and_again() -> 
     team.finish([builder, others]).await
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_death_of_the_monitor_is_told_once_by_the_others_until_it_is_back() -> anyhow::Result<()>
+{
+    let team = Team::new(|_, _| {}).await?;
+    let pm = team.start(&["agent", "pm"], "pm-1").await?;
+    let questions = team.start(&["agent", "questions"], "questions-2").await?;
+    let mut doomed = team.start(&["agent", "monitor"], "monitor-3").await?;
+    kill(doomed.pid()?, Signal::SIGKILL)?;
+    doomed.0.wait()?;
+    team.until("the alert", async || {
+        let alert = team.store.get::<Alert>("component/monitor-3").await?;
+        Ok(alert.filter(|alert| alert.cleared_at.is_none()))
+    })
+    .await?;
+    let monitor = team.start(&["agent", "monitor"], "monitor-3").await?;
+    team.until_events("alert.component_down.cleared", 1).await?;
+    assert_eq!(team.events("alert.component_down").await?.len(), 1);
+    let alert = team.store.get::<Alert>("component/monitor-3").await?;
+    ensure!(alert.is_some_and(|alert| alert.cleared_at.is_some()));
+    for mut process in [pm, questions, monitor] {
+        stop(&mut process).await?;
+    }
+    Ok(())
+}
+
 /// Says that `task` is meant for `to`.
 fn assigned(ids: &Ids, build: &Build, task: &str, to: &ComponentName) -> anyhow::Result<Event> {
     let task = TaskId::parse(task)?;
@@ -435,7 +462,7 @@ async fn check_down(team: &Team, dead: &ComponentName) -> anyhow::Result<()> {
     let [alert] = alerts.as_slice() else {
         anyhow::bail!("{alerts:?}");
     };
-    for name in ["loop-3-1", "build-3", "build-steward-3"] {
+    for name in ["loop-3-1", "build-3", "build-scheduler-3"] {
         ensure!(alert.message.contains(name), "{}", alert.message);
     }
     Ok(())

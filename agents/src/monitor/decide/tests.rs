@@ -147,6 +147,50 @@ fn the_components_of_one_process_are_told_of_once() {
 }
 
 #[test]
+fn a_monitor_that_is_gone_is_told_of_while_there_is_no_other() {
+    let named = |name: &str, role: &str, process: &str, silent: i64| Component {
+        name: ComponentName::parse(name).unwrap(),
+        role: role.to_owned(),
+        process: process.to_owned(),
+        ..component(silent, false)
+    };
+    let monitor = |silent: i64| named("monitor-3", "monitor", "host-9", silent);
+    let another = |silent: i64| named("monitor-4", "monitor", "host-8", silent);
+    let beside = named("pm-3", "pm", "host-9", 95);
+    let builder = named("loop-2-1", "build", "host-7", 95);
+    let stopped = Component {
+        stopped: true,
+        ..monitor(95)
+    };
+    let limit = Duration::from_secs(90);
+    let rows: [(&[Component], i64, &[&str]); 8] = [
+        // registered, listening for, told of
+        (&[monitor(90)], 90, &["component/monitor-3"]),
+        (&[monitor(89)], 3600, &[]),
+        (&[monitor(3600)], 89, &[]),
+        (&[monitor(95), another(89)], 3600, &[]),
+        (
+            &[monitor(95), another(90)],
+            3600,
+            &["component/monitor-4", "component/monitor-3"],
+        ),
+        (
+            &[monitor(95), beside, builder.clone()],
+            3600,
+            &["component/monitor-3"],
+        ),
+        (&[stopped, builder.clone()], 3600, &[]),
+        (&[builder], 3600, &[]),
+    ];
+    for (components, listening, expected) in rows {
+        let since = noon() - TimeDelta::seconds(listening);
+        let found = unwatched(components, limit, since, noon());
+        let keys: Vec<&str> = found.iter().map(|cause| cause.key.as_str()).collect();
+        assert_eq!(keys, expected, "{components:?} {listening}");
+    }
+}
+
+#[test]
 fn a_gap_in_listening_begins_it_anew() {
     let limit = Duration::from_secs(90);
     let first = listen(None, limit, noon());
