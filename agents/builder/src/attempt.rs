@@ -35,14 +35,14 @@ use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 use ropewalk_workspace::{History, Slot};
 use tracing::{info, warn};
 
 use super::SharedState;
 use super::budget;
 use super::claim::Claim;
-use super::context::{of_build, retry_on_conflict};
+use super::context::of_build;
 use super::error::BuilderError;
 use super::isolation;
 use super::machine::TopicQuestion;
@@ -177,7 +177,10 @@ async fn record(
         Err(error) => {
             warn!(task.id = %work.claim.task.id, "attempt {} at `{}` could not go on: {error}",
                 work.claim.attempt.number, work.claim.task.id);
-            if error.may_be_the_works() && ending::was_cut_off_enough(&work.claim.task) {
+            // As it is stored: what met the gate since the claim has begun to count anew.
+            let task = work.rows().await?.map(|rows| rows.task.record);
+            let was_last = task.is_some_and(|task| ending::was_cut_off_enough(&task));
+            if error.may_be_the_works() && was_last {
                 let fault = Fault::new(FailureClass::Interrupted, ending::told_cut_off(&error));
                 return ending::failed(shared, context, work.ids(), &fault, report).await;
             }
@@ -371,7 +374,7 @@ async fn verify(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderE
 /// Says that the attempt works now, and writes down the token that its landing must hold.
 async fn start(work: &Work<'_>) -> Result<bool, BuilderError> {
     let claim = work.claim;
-    retry_on_conflict!(&claim.task.id, {
+    retry_on_conflict!(BuilderError, &claim.task.id, {
         let Some(rows) = work.rows().await? else {
             return Ok(Some(false));
         };
@@ -410,7 +413,7 @@ async fn advance(
     attempt_to: AttemptState,
     report: &Report,
 ) -> Result<bool, BuilderError> {
-    retry_on_conflict!(&work.claim.task.id, {
+    retry_on_conflict!(BuilderError, &work.claim.task.id, {
         let Some(rows) = work.rows().await? else {
             return Ok(Some(false));
         };

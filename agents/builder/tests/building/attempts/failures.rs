@@ -1,5 +1,7 @@
 //! Attempts that fail, questions that follow, and what answers do.
 
+mod cut_off;
+
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason};
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
