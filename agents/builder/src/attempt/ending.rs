@@ -10,7 +10,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 
 use ropewalk_gate::candidate::GateReport;
 use ropewalk_gate::protected::ProtectedChange;
@@ -20,7 +20,7 @@ use super::lessons;
 use super::report::{self, Report};
 use super::rows::Rows;
 use crate::SharedState;
-use crate::context::{of_build, retry_on_conflict, standing_of};
+use crate::context::{of_build, standing_of};
 use crate::decide::failure::{self, Answer, FailureContext};
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -49,6 +49,8 @@ pub(crate) struct Fault {
     pub(crate) quota_back: Option<DateTime<Utc>>,
     /// Whether packages can be installed for what was checked.
     pub(crate) installable: bool,
+    /// Whether another try would only meet it again, since nobody works before it.
+    pub(crate) certain: bool,
     /// What the gate saw, if it came so far.
     pub(crate) evidence: Option<Evidence>,
 }
@@ -63,8 +65,15 @@ impl Fault {
             protected: Vec::new(),
             quota_back: None,
             installable: false,
+            certain: false,
             evidence: None,
         }
+    }
+
+    /// The same, where another try would only meet it again.
+    pub(crate) fn for_certain(mut self) -> Self {
+        self.certain = true;
+        self
     }
 
     /// What the gate saw, where that was no pass.
@@ -76,6 +85,7 @@ impl Fault {
             protected: seen.protected,
             quota_back: None,
             installable: seen.installable,
+            certain: false,
             evidence: Some(seen.evidence),
         }
     }
@@ -103,7 +113,7 @@ pub(crate) async fn failed(
     fault: &Fault,
     report: &Report,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         if let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? {
             let changes = failure_changes(shared, context, &rows, fault, report).await?;
             context.store.commit(changes).await?;
@@ -130,6 +140,7 @@ fn judged(
         failure: &failure,
         quota_back: fault.quota_back,
         installable: fault.installable,
+        certain: fault.certain,
         now: context.now(),
         jitter: context.ids.fraction(),
     };
@@ -225,7 +236,7 @@ pub(crate) async fn interrupted(
     cut: Option<Cut>,
     report: &Report,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
             return report::kept(context, ids.2, report).await.map(Some);
         };
@@ -245,7 +256,7 @@ pub(crate) async fn asks(
     put: TopicQuestion,
     report: &Report,
 ) -> Result<(), BuilderError> {
-    retry_on_conflict!(ids.1, {
+    retry_on_conflict!(BuilderError, ids.1, {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
             return report::kept(context, ids.2, report).await.map(Some);
         };

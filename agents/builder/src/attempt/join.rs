@@ -6,7 +6,7 @@
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
 use ropewalk_schemas::{BuildId, CommitId};
-use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_store::{ChangeSet, CommitError, retry_on_conflict};
 use ropewalk_workspace::{CommitMessage, Merge, PreserveKey, Side};
 use tracing::{info, warn};
 
@@ -14,7 +14,7 @@ use super::ending::Fault;
 use super::landing::conflict;
 use super::rows::Rows;
 use super::work::{Work, held_now};
-use crate::context::{self, Plan, retry_on_conflict};
+use crate::context::{self, Plan};
 use crate::error::BuilderError;
 use crate::scheduler::publish;
 use ropewalk_gate::whole::{self, Whole};
@@ -46,7 +46,7 @@ pub(crate) async fn join(work: &Work<'_>) -> Result<JoinOutcome, BuilderError> {
 }
 
 async fn one(work: &Work<'_>, followed: &Predecessor) -> Result<JoinOutcome, BuilderError> {
-    retry_on_conflict!(&work.claim.task.id, {
+    retry_on_conflict!(BuilderError, &work.claim.task.id, {
         let lost = |reason: String| Ok(Some(JoinOutcome::Lost(reason)));
         let Some(rows) = work.rows().await? else {
             return lost("the task was taken away".to_owned());
@@ -62,7 +62,8 @@ async fn one(work: &Work<'_>, followed: &Predecessor) -> Result<JoinOutcome, Bui
             Merge::FastForward => followed.commit.clone(),
             Merge::Merged(commit) => commit,
             Merge::Conflict(files) => {
-                return Ok(Some(JoinOutcome::Failed(Box::new(conflict(&files)))));
+                let fault = conflict(&files).for_certain();
+                return Ok(Some(JoinOutcome::Failed(Box::new(fault))));
             }
         };
         check_and_land(work, &rows, followed, &commit).await
@@ -137,7 +138,8 @@ async fn check_and_land(
             Verdict::Held => FailureClass::ToolMissing,
             _ => FailureClass::Conflict,
         };
-        return Ok(Some(JoinOutcome::Failed(Box::new(Fault::new(class, told)))));
+        let fault = Fault::new(class, told).for_certain();
+        return Ok(Some(JoinOutcome::Failed(Box::new(fault))));
     }
     let mut follows = rows.build.follows.clone();
     follows.push(followed.clone());

@@ -151,6 +151,8 @@ pub struct FailureContext<'a> {
     pub quota_back: Option<DateTime<Utc>>,
     /// Whether a package manager that is allowed finds its manifest beside what was checked.
     pub installable: bool,
+    /// Whether another try would only meet it again, since nobody works before it.
+    pub certain: bool,
     /// Now.
     pub now: DateTime<Utc>,
     /// A random fraction, so that tasks do not come back together.
@@ -202,7 +204,9 @@ pub fn answer(task: &Task, happened: &FailureContext<'_>, limits: &Limits) -> An
         Remedy::Install if happened.installable && task.installs < limits.installs => {
             Answer::InstallAndRetry
         }
-        Remedy::Rebase if task.rebases < limits.rebases => Answer::RebaseAndRetry,
+        Remedy::Rebase if !happened.certain && task.rebases < limits.rebases => {
+            Answer::RebaseAndRetry
+        }
         Remedy::Quota => Answer::WaitQuota {
             until: quota_rests_until(happened),
         },

@@ -1,5 +1,6 @@
 //! Tasks and builds beside and after each other.
 
+mod against;
 mod chain;
 mod deadlock;
 mod forty_tasks;

@@ -241,6 +241,7 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
         failure: &failure,
         quota_back: None,
         installable: chance.random(),
+        certain: chance.random(),
         now: world.now,
         jitter: 0.5,
     };

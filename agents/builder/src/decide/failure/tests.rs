@@ -9,6 +9,7 @@ fn decide(task: &Task, class: Class, error: &str) -> Answer {
         failure: &failure,
         quota_back: None,
         installable: false,
+        certain: false,
         now: noon(),
         jitter: 1.0,
     };
@@ -124,6 +125,32 @@ fn every_other_class_has_its_row() {
 }
 
 #[test]
+fn a_conflict_that_every_try_meets_before_anybody_works_is_asked_about_at_once() {
+    let conflict = failure(Class::Conflict, "x");
+    let fresh = task("T-1", TaskState::Working, &[]);
+    for (certain, expected) in [
+        (false, Answer::RebaseAndRetry),
+        (
+            true,
+            Answer::Fail {
+                class: Class::Conflict,
+            },
+        ),
+    ] {
+        let happened = FailureContext {
+            failure: &conflict,
+            quota_back: None,
+            installable: false,
+            certain,
+            now: noon(),
+            jitter: 1.0,
+        };
+        let follows = answer(&fresh, &happened, &Limits::default());
+        assert_eq!(follows, expected, "{certain}");
+    }
+}
+
+#[test]
 fn installing_is_off_unless_allowed_and_then_bounded() {
     let missing = failure(Class::MissingDependency, "x");
     let mut task = task("T-1", TaskState::Working, &[]);
@@ -134,6 +161,7 @@ fn installing_is_off_unless_allowed_and_then_bounded() {
                 failure: &missing,
                 quota_back: None,
                 installable,
+                certain: false,
                 now: noon(),
                 jitter: 0.0,
             };
@@ -159,6 +187,7 @@ fn a_quota_rests_until_its_provider_says_but_no_shorter_than_asking_again_makes_
             failure: &failure,
             quota_back: back.map(|seconds| noon() + TimeDelta::seconds(seconds)),
             installable: false,
+            certain: false,
             now: noon(),
             jitter: 1.0,
         };
@@ -237,6 +266,7 @@ fn row(class: Class, same: bool, installable: bool) -> Vec<String> {
             failure: &failure,
             quota_back: None,
             installable,
+            certain: false,
             now: noon(),
             jitter: 1.0,
         };

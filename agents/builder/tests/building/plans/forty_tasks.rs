@@ -31,7 +31,7 @@ use reference::{Stretch, makespan};
 use world::World;
 
 /// So many timings are played, where nobody asks for more.
-const SEEDS: u32 = 16;
+const SEEDS: u32 = 6;
 /// So many at the same time.
 const SIDE_BY_SIDE: usize = 3;
 /// The loops of the build.
