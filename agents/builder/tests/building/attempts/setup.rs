@@ -1,5 +1,7 @@
 //! A line of the project's file makes each fresh checkout ready: for the model, and for the gate, where it is evidence.
 
+mod retired;
+
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use serde_json::{Value, json};
