@@ -424,6 +424,7 @@ fn every_answer_has_the_same_effect_whatever_the_labels_say() {
         "resolving::",
         "by_hand::",
         "reopening::",
+        "stuck::",
         "several_files::",
     ];
     ropewalk_tests::labels::run_again_reworded(&answering).unwrap();

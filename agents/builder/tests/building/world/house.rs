@@ -41,6 +41,8 @@ pub(crate) fn templates() -> QuestionTemplates {
 
 /// The longest that any of these builds may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// How long nothing happens before a test looks again; a clock that goes on by as much goes as fast as that of the machine.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A project on disk.
 pub(crate) struct House {
@@ -350,6 +352,17 @@ impl OpenHouse {
         spec: SpecId,
         wanted: impl Fn(&Build, &[Task]) -> bool,
     ) -> (Build, Vec<Task>) {
+        let step = Duration::from_secs(1);
+        self.until_in_steps(spec, step, wanted).await
+    }
+
+    /// As [`OpenHouse::until`], with a clock that goes on by `step` alone whenever nothing happens.
+    pub(crate) async fn until_in_steps(
+        &self,
+        spec: SpecId,
+        step: Duration,
+        wanted: impl Fn(&Build, &[Task]) -> bool,
+    ) -> (Build, Vec<Task>) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let mut feed = self.services.store.feed();
         loop {
@@ -373,10 +386,10 @@ impl OpenHouse {
                 );
             }
             // Not every change emits an event, so a pause without one ends the wait too.
-            let pause = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+            let pause = tokio::time::timeout(LOOK_EVERY, feed.next()).await;
             if pause.is_err() {
                 // Who sleeps by a clock that the test moves would never look again.
-                self.services.clock.advance(Duration::from_secs(1));
+                self.services.clock.advance(step);
             }
         }
     }
