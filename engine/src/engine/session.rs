@@ -85,6 +85,11 @@ impl<'a> Session<'a> {
         self.heard_at
     }
 
+    /// Returns what its older messages were summed up as the last time; none where they all stand.
+    pub fn summary(&self) -> Option<&str> {
+        self.conversation.summary()
+    }
+
     /// Says whether the conversation went on after the newest reply when the job ran before.
     pub async fn went_on(&self) -> Result<WentOn, ReadError> {
         self.journal.went_on(self.turn).await
@@ -206,7 +211,7 @@ impl<'a> Session<'a> {
         let (reply, early) = if let Some(reply) = known {
             let text = reply.text();
             observer.see(JobEvent::MessageUpdated { item, text });
-            (reply, EarlyCalls::none(self.calling()))
+            (reply, EarlyCalls::none(self.calling(), &self.engine.clock))
         } else {
             self.ask(&item, cancel, observer).await?
         };
@@ -323,7 +328,7 @@ impl<'a> Session<'a> {
             },
             self.conversation.repetition(),
         );
-        let mut early = EarlyCalls::of(self.job, before, cancel, observer);
+        let mut early = EarlyCalls::of(self.job, before, &self.engine.clock, cancel, observer);
         let answer = ask(
             (entry, brake),
             &request,

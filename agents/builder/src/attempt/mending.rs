@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use ropewalk_engine::{
     AgentMode, EngineError, JobEvent, Observer, Session, WentOn, Workbench, tools_of,
 };
@@ -11,7 +12,7 @@ use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, RepoPath, trace};
 use ropewalk_workspace::Slot;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
@@ -23,6 +24,7 @@ use super::report::Report;
 use super::work::{Work, held_now};
 use super::{Ending, GATE_STEP, PassedCandidate, WorkOutcome, advance, ending_of, note};
 use super::{gating, lessons};
+use crate::decide::failure::is_worth_keeping;
 use crate::error::BuilderError;
 use crate::machine::task::Phase;
 
@@ -54,6 +56,10 @@ pub(super) async fn work_on(
     };
     loop {
         if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
+            if begins_anew(&ending) {
+                report.summary = session.summary().map(str::to_owned);
+                leave(work, slot, session.heard_at(), report).await;
+            }
             return Ok(WorkOutcome::Ended(ending));
         }
         let went_on = session.went_on().await?;
@@ -110,6 +116,31 @@ async fn unheard(
     Ok((!words.is_empty()).then_some(words))
 }
 
+/// Says whether whoever works on the task next begins anew, with what was done in its prompt.
+fn begins_anew(ending: &Ending) -> bool {
+    matches!(ending, Ending::Failed(fault) if !is_worth_keeping(fault.class))
+}
+
+/// Keeps what stands where a conversation ended before it was handed in. Where that fails, the slot still holds it.
+async fn leave(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    heard_at: Option<DateTime<Utc>>,
+    report: &mut Report,
+) {
+    let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+    let when = heard_at.unwrap_or_else(|| work.context.now());
+    let kept = async {
+        if !slot.changed_files().await?.is_empty() {
+            propose(work, slot, (&allowed, when), report).await?;
+        }
+        Ok::<_, BuilderError>(())
+    };
+    if let Err(error) = kept.await {
+        warn!(task.id = %work.claim.task.id, "what was not handed in could not be kept: {error}");
+    }
+}
+
 /// Returns what an attempt holds beside the files of its task.
 fn beyond(task: &Task, held: &[RepoPath]) -> Vec<RepoPath> {
     let declared = |file: &&RepoPath| task.block.files().any(|own| own.key() == file.key());
@@ -128,9 +159,9 @@ async fn ask(
 ) -> Result<Option<Ending>, BuilderError> {
     let context = &work.context;
     let chain = trace::trace_id(context.correlation());
-    let cause = context.cause().map(trace::event_span);
+    let whole = trace::build_span(work.claim.build.id);
     let run = session.run(&work.cancel, &work.watching);
-    let mut running = pin!(traces::within(cause.map(|cause| (chain, cause)), run));
+    let mut running = pin!(traces::within(Some((chain, whole)), run));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome,

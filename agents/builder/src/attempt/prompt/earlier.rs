@@ -26,9 +26,9 @@ pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<EarlierWo
             continue;
         };
         let clone = &work.shared.clone;
-        let difference = clone
-            .diff_of(earlier.base.as_str(), candidate.as_str(), &[])
-            .await?;
+        // What landed since that attempt began is no work of its own: it may have been put onto another head.
+        let parent = format!("{candidate}^");
+        let difference = clone.diff_of(&parent, candidate.as_str(), &[]).await?;
         if !difference.text.trim().is_empty() {
             return Ok(Some(EarlierWork {
                 summary,

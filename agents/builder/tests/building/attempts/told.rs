@@ -1,5 +1,7 @@
 //! What a model is told of its task: all that it needs, and nothing of what is absent.
 
+mod anew;
+
 use std::collections::BTreeSet;
 
 use ropewalk_schemas::build::BuildState;
