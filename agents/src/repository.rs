@@ -102,6 +102,11 @@ impl Look {
         links.map(|(link, target)| (link.as_str(), target.as_str()))
     }
 
+    /// Lists what this machine has to build with, where there is no code yet.
+    pub(crate) fn choices(&self) -> &[String] {
+        &self.tree.project.choices
+    }
+
     /// Returns what a prompt says of it.
     pub(crate) fn told(&self) -> Value {
         json!({

@@ -41,7 +41,7 @@ pub struct Project {
     /// The tools of the stacks that this machine has, with their versions.
     pub tools: Vec<String>,
     /// Where there is no code yet: the stacks that this machine has a tool for, with that tool.
-    choices: Vec<String>,
+    pub choices: Vec<String>,
     /// The commands that every change has to pass.
     gate: Vec<String>,
     /// The package managers that may run.
@@ -80,7 +80,7 @@ impl Project {
 }
 
 /// Returns whether a file is more than words about a project.
-fn is_code(path: &str) -> bool {
+pub fn is_code(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let ending = name.trim_start_matches('.').rsplit_once('.');
     ending.is_some_and(|(_, ending)| !WORDS.contains(&ending.to_ascii_lowercase().as_str()))

@@ -21,8 +21,8 @@ use ropewalk_store::{Query, Store, Versioned, revision_key};
 
 use super::price::TaskCost;
 use super::standing::BaseBuild;
-use super::validate::{Facts, SharedFile};
-use super::{SpecificationOptions, migrations, sources};
+use super::validate::{EmptyRepository, Facts, SharedFile};
+use super::{SpecificationOptions, migrations, sources, validate};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
 use crate::repository::{self, FoundConventions, Look, OtherIdea};
@@ -129,7 +129,7 @@ pub(super) async fn load(
     documents.extend(attached(options, store, &idea).await?);
     let standing = BaseBuild::load(store, id).await?;
     let look = look(options, standing.as_ref()).await?;
-    // A path that this house cannot spell cannot be planned for either.
+    // A path that cannot be spelled here cannot be planned for either.
     let files: Vec<RepoPath> = look
         .paths()
         .filter_map(|path| RepoPath::parse(path).ok())
@@ -140,21 +140,17 @@ pub(super) async fn load(
         .detect(&files)
         .cloned()
         .unwrap_or_else(no_stack);
-    let links = look.links().filter_map(|(link, target)| {
-        let link = RepoPath::parse(link).ok()?;
-        Some((link.key(), target.to_owned()))
-    });
     let previous = previous(store, &spec).await?;
     let facts = Facts {
         title: idea.title.clone(),
         small: idea.kind.is_some_and(IdeaKind::is_small),
-        links: links.collect(),
+        links: links(&look),
         standing,
         replaceable: previous.as_ref().map_or_else(BTreeSet::new, replaceable),
         ..facts(options, store, &spec, (&files, &stack)).await?
     };
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
-    Ok(LoadOutcome::Ready(Box::new(Material {
+    let mut material = Material {
         previous,
         owners: owners(store, id).await?,
         history: history(store).await?,
@@ -173,7 +169,38 @@ pub(super) async fn load(
         gotchas: lessons.gotchas,
         patterns: lessons.patterns,
         facts,
-    })))
+    };
+    material.facts.empty = empty(&material);
+    Ok(LoadOutcome::Ready(Box::new(material)))
+}
+
+/// Lists what the symbolic links lead to, by the key of their path.
+fn links(look: &Look) -> BTreeMap<String, String> {
+    let links = look.links().filter_map(|(link, target)| {
+        let link = RepoPath::parse(link).ok()?;
+        Some((link.key(), target.to_owned()))
+    });
+    links.collect()
+}
+
+/// Says what there is to choose among where there is no code yet, and what people said; once they saw what a plan builds with,
+/// there is nothing to choose.
+fn empty(material: &Material) -> Option<EmptyRepository> {
+    let choices = material.look.choices();
+    let mut seen = material.previous.iter();
+    if choices.is_empty() || seen.any(|plan| validate::brings_code(&plan.tasks)) {
+        return None;
+    }
+    let documents = material.documents.iter().map(|document| &document.text);
+    let answers = material.answers.iter().map(|(_, answer)| answer);
+    let conventions = material.conventions.iter().map(|found| &found.text);
+    let wishes = material.wishes.iter().map(|wish| &wish.text);
+    let said = documents.chain(answers).chain(conventions).chain(wishes);
+    let said = said.chain(&material.spec.feedback);
+    Some(EmptyRepository {
+        choices: choices.to_vec(),
+        said: said.chain([&material.idea.title]).cloned().collect(),
+    })
 }
 
 /// Names the documents that an idea of its kind and way should have, and has not.
@@ -342,6 +369,7 @@ async fn facts(
             .iter()
             .map(|manager| manager.as_str().to_owned())
             .collect(),
+        empty: None,
         standing: None,
         replaceable: BTreeSet::new(),
     })

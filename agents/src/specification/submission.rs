@@ -125,15 +125,17 @@ fn plan(
             Err(error) => errors.push(error),
         }
     }
+    let unchosen = validate::unchosen(value["built_with"].as_str(), &tasks, facts);
     let document = match document {
         Some(document) if errors.is_empty() => document,
         document => {
             let parts = validate::check_parts(document.as_ref(), &tasks, facts);
-            errors.extend(parts.errors);
+            errors.extend(parts.errors.into_iter().chain(unchosen));
             return Err(errors);
         }
     };
-    let found = validate::check(&document, &tasks, facts);
+    let mut found = validate::check(&document, &tasks, facts);
+    found.errors.extend(unchosen);
     Ok(Plan {
         document,
         tasks,

@@ -5,6 +5,7 @@
 
 mod document;
 mod files;
+mod stack;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,8 @@ use ropewalk_schemas::task::TaskBlock;
 use ropewalk_schemas::{GlobPattern, RepoPath, RequirementId, TaskId};
 
 use super::standing::BaseBuild;
+
+pub use stack::{EmptyRepository, brings_code, unchosen};
 
 /// A small idea is so many slices at most; each more has a reason.
 const SLICES: usize = 3;
@@ -46,6 +49,8 @@ pub struct Facts {
     pub migrations: BTreeMap<String, BTreeSet<u32>>,
     /// The package managers that may install something.
     pub installers: Vec<String>,
+    /// What is known of the repository where it holds no code yet.
+    pub empty: Option<EmptyRepository>,
     /// What was built of an earlier revision.
     pub standing: Option<BaseBuild>,
     /// The requirements whose place others may take: those of the revision before, and those that they replaced.

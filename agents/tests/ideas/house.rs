@@ -92,13 +92,23 @@ impl Model for CountingModel {
 }
 
 impl House {
-    /// Builds a house around an empty repository, whose model plays `script`.
+    /// Builds a house around a small repository, whose model plays `script`.
     pub(crate) async fn new(script: &str) -> Self {
         Self::with(script, &[], false).await
     }
 
-    /// Builds a house around a repository with `files`.
+    /// Builds a house around a repository with `files` beside a line of code.
     pub(crate) async fn with(script: &str, files: &[(&str, &str)], auto_generate: bool) -> Self {
+        let files = [files, &[("notes.sh", "# a repository\n")]].concat();
+        Self::around(script, &files, auto_generate).await
+    }
+
+    /// Builds a house around a repository that holds no code yet.
+    pub(crate) async fn without_code(script: &str) -> Self {
+        Self::around(script, &[("docs/wish.md", "Pets.\n")], false).await
+    }
+
+    async fn around(script: &str, files: &[(&str, &str)], auto_generate: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         make_repository(&directory.path().join("repo"), files);
         let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
@@ -517,7 +527,7 @@ async fn clone_of(places: &Places) -> LocalClone {
 }
 
 fn make_repository(path: &Path, files: &[(&str, &str)]) {
-    for (file, text) in files.iter().chain(&[("notes.txt", "a repository\n")]) {
+    for (file, text) in files {
         write(&path.join(file), text).unwrap();
     }
     for arguments in [

@@ -12,6 +12,7 @@ mod endings;
 mod house;
 #[cfg(test)]
 mod ideation;
+#[cfg(test)]
 mod reading;
 #[cfg(test)]
 mod replacing;

@@ -7,11 +7,12 @@ use ropewalk_desk::attachments::{self, Upload};
 use ropewalk_desk::knowledge::{self, Remark};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::questions;
+use ropewalk_schemas::SpecId;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::Query;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
@@ -268,10 +269,63 @@ async fn in_an_empty_repository_the_stack_is_a_question_with_what_this_machine_h
     let told =
         "contains: ['It holds no code yet', '- Python (python3)'], absent: 'The answer: Python'";
     let chosen = "contains: ['With what is it built?', 'The answer: Python']";
-    let script = rule(told, &question) + &rule(chosen, &small_plan("Pets"));
-    let house = House::with(&script, &[("docs/wish.md", "Pets.\n")], false).await;
+    let script = rule(told, &question) + &rule(chosen, &built_with("Python"));
+    let house = House::without_code(&script).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
+    python_is_chosen(&house, spec).await;
+}
+
+#[tokio::test]
+async fn a_plan_whose_stack_nobody_chose_comes_back_until_people_are_asked() {
+    let question = json!({ "question": {
+        "type": "blocking", "text": "With what is it built?", "options": [{ "label": "Python" }, { "label": "Rust" }],
+    } });
+    let script = [
+        rule("contains: 'The answer: Python'", &built_with("Python")),
+        rule("attempt: 1", &small_plan("Pets")),
+        rule(
+            "attempt: 2, contains: ['does not say by which words people chose', 'Python (python3)']",
+            &built_with("in Rust"),
+        ),
+        rule(
+            "attempt: 3, contains: 'stand in no document and in no answer'",
+            &question,
+        ),
+    ];
+    let house = House::without_code(&script.concat()).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    python_is_chosen(&house, spec).await;
+}
+
+#[tokio::test]
+async fn what_an_empty_repository_is_built_with_is_asked_of_nobody_who_said_it() {
+    let brief = ("planning/brief.md", "# Brief\n\nA small\nPython script.\n");
+    let mut of_words = small_plan("Pets");
+    for task in of_words["tasks"].as_array_mut().unwrap() {
+        let file = format!("docs/{}.md", task["id"].as_str().unwrap());
+        task["validation"]["command"] = json!(format!("grep -qs pets {file}"));
+        task["file"] = json!(file);
+    }
+    for plan in [built_with("a small Python script"), of_words] {
+        let house = House::without_code(&rule("attempt: 1", &plan)).await;
+        let idea = house.idea("pets", &[README, brief]).await;
+        let spec = house.specify(&idea).await;
+        assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+        assert_eq!(house.calls(), 1);
+    }
+}
+
+/// Returns the small plan, with the words that say what it is built with.
+fn built_with(words: &str) -> Value {
+    let mut plan = small_plan("Pets");
+    plan["built_with"] = json!(words);
+    plan
+}
+
+/// Answers the one question that is open, and sees to it that a plan comes of it.
+async fn python_is_chosen(house: &House, spec: SpecId) {
     assert_eq!(house.spec(spec).await.state, SpecState::Draft);
     let open = house.open_questions().await;
     assert_eq!(open.len(), 1, "{open:?}");

@@ -51,7 +51,8 @@ impl Project {
     fn new((kind, path): Format, key: &str) -> anyhow::Result<Self> {
         let server = Aimock::start(&fixtures())?;
         let directory = tempfile::tempdir()?;
-        repository::begin(&directory.path().join("repo"), &[])?;
+        let files = [("habits.sh", "# Keeps habits.\n")];
+        repository::begin(&directory.path().join("repo"), &files)?;
         let settings = settings(kind, &format!("{}{path}", server.url()));
         fs::write(directory.path().join("ropewalk.toml"), settings)?;
         let project = Self {

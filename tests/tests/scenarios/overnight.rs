@@ -97,7 +97,8 @@ impl Ground {
         for file in ["outside/kept", "home/.ssh/id"] {
             repository::write(&self.base.join(file), CANARY)?;
         }
-        repository::begin(&self.base.join("repo"), &[("README.md", "# Walks\n")])?;
+        let files = [("README.md", "# Walks\n"), ("walks.sh", "# Lists walks.\n")];
+        repository::begin(&self.base.join("repo"), &files)?;
         let repo = self.base.join("repo");
         std::os::unix::fs::symlink(self.base.join("outside/kept"), repo.join("out"))?;
         git(&repo, &["add", "-A"])?;

@@ -47,6 +47,14 @@ pub struct Form {
         reason = "the schema is made of it; its content is read with the path of each error"
     )]
     tasks: Vec<TaskBlock>,
+    /// Where the repository holds no code yet: the words, copied from a document or an answer, by which people say what it is
+    /// built with.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; the plan is read with the field by its name"
+    )]
+    built_with: Option<String>,
     /// A question, if one has to be put; a blocking one takes the place of document and tasks.
     #[serde(default)]
     #[expect(

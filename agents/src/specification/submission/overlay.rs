@@ -29,6 +29,9 @@ pub(super) fn over(stands: &Value, change: &Value) -> Value {
     if let (Value::Object(whole), Value::Array(tasks)) = (&mut whole, &change["tasks"]) {
         join(whole, "tasks", tasks);
     }
+    if change["built_with"].is_string() {
+        whole["built_with"] = change["built_with"].clone();
+    }
     whole["question"] = change["question"].clone();
     whole
 }

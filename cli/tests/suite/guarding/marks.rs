@@ -78,11 +78,11 @@ fn marks_in_what_is_built_are_in_no_answer_no_log_and_no_commit() {
     let world = World::scripted();
     let script = one_task("test -s a.txt")
         .replace("Wrote the list.", IN_YAML)
-        .replace("a.txt", "a\\u202etxt.exe");
+        .replace("a.txt", "a\\u202eexe.txt");
     world.write("../script.yaml", &script);
     let spec = specified(&world);
     let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
-    assert!(show(&world, &format!("spec show {id}")).contains("a<U+202E>txt.exe"));
+    assert!(show(&world, &format!("spec show {id}")).contains("a<U+202E>exe.txt"));
     let up = world.up();
     world.run(&format!("spec approve {id} --hash {hash}"));
     let builds = until(&world, "build list", |builds| {
@@ -98,7 +98,7 @@ fn marks_in_what_is_built_are_in_no_answer_no_log_and_no_commit() {
     assert!(!log.contains(OBEYED), "{log:?}");
     let commits = world.git(&["log", "--all", "--format=%B"]);
     assert!(
-        commits.contains("T-001: create a<U+202E>txt.exe"),
+        commits.contains("T-001: create a<U+202E>exe.txt"),
         "{commits}"
     );
     assert!(!commits.contains(OBEYED), "{commits:?}");
