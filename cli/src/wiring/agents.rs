@@ -220,14 +220,10 @@ pub(crate) async fn lander(
     Ok(Lander::new(clone, runner, &options))
 }
 
-/// Refuses a repository without a commit, on which nothing can be planned.
-pub(crate) async fn require_commit(
-    project: &Project,
-    environment: &Environment,
-) -> Result<(), CliError> {
-    let git = super::git(environment).await?;
-    open_clone(project, git).await?;
-    Ok(())
+/// Refuses a repository without a commit, on which nothing can be planned; writes nothing.
+pub(crate) async fn require_commit(project: &Project, git: &Git) -> Result<(), CliError> {
+    let user = UserRepository::inspect(git, &project.locations.repository).await?;
+    Ok(user.require_commit(git).await?)
 }
 
 /// Opens the local clone of a project.

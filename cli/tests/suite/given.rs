@@ -1,6 +1,7 @@
 //! An idea that is a text: `spec generate --from` asks nothing about it, and `idea done` ends what was a conversation.
 
 use assert_cmd::Command;
+use serde_json::{Value, json};
 
 use crate::world::{World, one_line};
 
@@ -10,10 +11,10 @@ fn ideas(world: &World) -> usize {
     world.json("idea list").as_array().unwrap().len()
 }
 
-/// Runs a command that is refused in one line, and makes sure that it writes nothing anywhere.
-fn refused(world: &World, command: Command, named: &str) {
+/// Runs a command that is refused with `code` in one line, and makes sure that it writes nothing anywhere.
+fn refused(world: &World, command: Command, code: i32, named: &str) {
     let before = world.files();
-    let said = one_line(command, 1);
+    let said = one_line(command, code);
     assert!(said.contains(named), "{said}");
     let after = world.files();
     let mut all = before.keys().chain(after.keys());
@@ -31,7 +32,7 @@ fn a_text_becomes_a_specification_without_a_conversation() {
         .success()
         .get_output()
         .clone();
-    let spec: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let spec: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(spec["state"], "generated", "{spec:#}");
     assert_eq!(spec["idea"], "walks");
     // What is to be read goes on with what is to be said.
@@ -57,12 +58,55 @@ fn a_text_becomes_a_specification_without_a_conversation() {
 }
 
 #[test]
+fn what_an_empty_repository_is_built_with_is_asked_before_anybody_can_approve() {
+    let world = World::scripted();
+    let plan = json!({
+        "document": {
+            "title": "Walks", "objective": "Keep a list of walks.", "success_criteria": ["it is there"],
+            "requirements": [{ "id": "FR-1", "text": "Walks are listed.", "acceptance": "the script is there" }],
+        },
+        "tasks": [{
+            "id": "T-001", "phase": "project", "action": "CREATE", "file": "walks.sh", "requirements": [{ "id": "FR-1" }],
+            "validation": { "command": "test -s walks.sh", "expected": "exit 0" },
+        }],
+    });
+    let mut chosen = plan.clone();
+    chosen["built_with"] = json!("a shell script");
+    let question =
+        json!({ "type": "blocking", "text": "With what is it built?", "allowFreeText": true });
+    let rules = [
+        (json!("The answer: a shell script"), chosen),
+        (
+            json!("`built_with` does not say"),
+            json!({ "question": question }),
+        ),
+        (json!([]), plan),
+    ];
+    let rules = rules.map(|(contains, input)| {
+        let tool = json!({ "name": "specification", "input": input });
+        let rule =
+            json!({ "agent": "specification", "contains": contains, "reply": { "tools": [tool] } });
+        format!("- {rule}\n")
+    });
+    world.write("../script.yaml", &rules.concat());
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
+    let output = command.write_stdin(TEXT).assert().code(1);
+    let asked: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(asked["text"], "With what is it built?", "{asked:#}");
+    assert_eq!(world.json("spec list")[0]["state"], "draft");
+    let id = asked["id"].as_str().unwrap();
+    let answer = ["question", "answer", id, "a shell script"];
+    world.ropewalk(answer).assert().success();
+    assert_eq!(world.json("spec generate walks")["state"], "generated");
+}
+
+#[test]
 fn what_verbs_answer_in_json_is_what_the_schemas_say() {
     let world = World::scripted();
     let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
     let made = command.write_stdin(TEXT).assert().success();
-    let made: serde_json::Value = serde_json::from_slice(&made.get_output().stdout).unwrap();
-    let is_valid = |name: &str, answer: &serde_json::Value| {
+    let made: Value = serde_json::from_slice(&made.get_output().stdout).unwrap();
+    let is_valid = |name: &str, answer: &Value| {
         let schema = world.json(&format!("schema {name}"));
         let found = jsonschema::validator_for(&schema).unwrap();
         let faults: Vec<String> = found
@@ -74,7 +118,7 @@ fn what_verbs_answer_in_json_is_what_the_schemas_say() {
     };
     let schema = is_valid("SpecificationView", &made);
     let mut broken = made;
-    broken["state"] = serde_json::json!("baked");
+    broken["state"] = json!("baked");
     assert!(
         !schema.is_valid(&broken),
         "a schema that takes everything says nothing"
@@ -104,7 +148,7 @@ fn the_name_of_a_text_is_made_of_words_and_what_makes_none_is_refused_in_one_lin
     let world = World::scripted();
     let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json", "My Walks"]);
     let output = command.write_stdin(TEXT).assert().success();
-    let spec: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let spec: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
     assert_eq!(spec["idea"], "my-walks");
     assert_eq!(world.json("idea show My_Walks")["slug"], "my-walks");
     for name in ["../walks", "wälks", "", "walks.md"] {
@@ -128,10 +172,10 @@ fn a_text_that_cannot_be_taken_is_refused_in_one_line_and_leaves_nothing() {
     ] {
         let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
         command.write_stdin(input);
-        refused(&world, command, named);
+        refused(&world, command, 1, named);
     }
     let missing = world.ropewalk(["spec", "generate", "--from", "nowhere.md"]);
-    refused(&world, missing, "`nowhere.md`");
+    refused(&world, missing, 1, "`nowhere.md`");
     assert_eq!(ideas(&world), 0);
 }
 
@@ -165,8 +209,7 @@ fn a_repository_without_a_commit_takes_no_text_and_nothing_is_left() {
     world.git(&["update-ref", "-d", "HEAD"]);
     let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
     command.write_stdin(TEXT);
-    let said = one_line(command, 1);
-    assert!(said.contains("commit"), "{said}");
+    refused(&world, command, 1, "git commit --allow-empty");
     assert_eq!(ideas(&world), 0);
 }
 
@@ -184,7 +227,7 @@ fn what_lies_in_a_repository_keeps_nobody_from_planning_on_it() {
     world.git(&["commit", "--quiet", "--message=odd files"]);
     let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
     let output = command.write_stdin(TEXT).assert().success();
-    let spec: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let spec: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
     assert_eq!(spec["state"], "generated", "{spec:#}");
 }
 
@@ -219,12 +262,12 @@ fn who_has_nothing_to_add_ends_the_conversation_at_once() {
 #[test]
 fn a_text_that_no_model_can_be_asked_about_leaves_no_idea_behind() {
     let world = World::scripted();
+    // The first time there is no state yet, the second time there is one.
     for _ in 0..2 {
         let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
         command.args(["--set", "models.spec=openai/gpt-5"]);
         command.write_stdin(TEXT);
-        let said = one_line(command, 4);
-        assert!(said.contains("`OPENAI_API_KEY`"), "{said}");
+        refused(&world, command, 4, "`OPENAI_API_KEY`");
+        assert_eq!(ideas(&world), 0);
     }
-    assert_eq!(ideas(&world), 0);
 }

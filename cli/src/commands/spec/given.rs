@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use ropewalk_desk::ideas::{self, ChatError, Opening};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::idea::{Idea, IdeaState, Phase, Session};
 use ropewalk_schemas::{Slug, Subject};
+use ropewalk_workspace::Git;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -26,11 +28,11 @@ pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<
         // Nothing is begun yet that would have to be put away.
         () = app.interrupts.requested() => return Err(CliError::Cancelled),
     };
+    let git = wiring::git(&app.environment).await?;
+    // Before the store is opened, which makes what is not there yet and marks the repository.
+    require_ground(app, &git).await?;
     let desk = app.desk().await?;
-    wiring::require_commit(&desk.project, &app.environment).await?;
-    if !wiring::awake(desk.project.state())? {
-        wiring::require_models(&desk.project, &app.environment, &desk.clock)?;
-    }
+    wiring::open_clone(&desk.project, git).await?;
     let opening = Opening {
         user: desk.person()?.name.clone(),
         title: None,
@@ -45,6 +47,18 @@ pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<
     let idea = started?.idea;
     app.output.note(&format!("began `{idea}`"))?;
     Ok(idea)
+}
+
+/// Refuses where no plan can come of a text; writes nothing.
+async fn require_ground(app: &App, git: &Git) -> Result<(), CliError> {
+    let project = app.project()?;
+    wiring::require_commit(&project, git).await?;
+    let state = project.state();
+    // Nobody runs on a state that is not there yet.
+    if !state.exists() || !wiring::awake(state)? {
+        wiring::require_models(&project, &app.environment, &Clock::system())?;
+    }
+    Ok(())
 }
 
 fn read(from: &Path) -> Result<String, CliError> {
