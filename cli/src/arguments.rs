@@ -261,8 +261,8 @@ mod tests {
             ("ropewalk agent", "see `ropewalk agent --help`"),
             ("ropewalk agent builder", "similar"),
             (
-                "ropewalk event replay build --from 99999999999999999999",
-                "'--from <FROM>': no number here is so large; see",
+                "ropewalk event tail --after 99999999999999999999",
+                "'--after <SEQUENCE>': no number here is so large; see",
             ),
             ("ropewalk event list --limit x", "it is no whole number"),
             ("ropewalk idea show Not.A.Slug", "a-z 0-9"),

@@ -1,5 +1,7 @@
 //! Reads ids as people write them: whole, or the beginning or end of one.
 
+mod timeline;
+
 use std::convert::Infallible;
 use std::str::FromStr;
 
@@ -12,6 +14,8 @@ use uuid::Uuid;
 
 use crate::error::{AMBIGUOUS, CliError, UNKNOWN};
 use crate::wiring::Desk;
+
+pub use timeline::{ChainText, EventText, NoEventText};
 
 /// The fewest digits that stand for an id.
 const FEWEST_DIGITS: usize = 6;
@@ -41,9 +45,7 @@ impl FromStr for IdText {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let text = text.trim().to_ascii_lowercase();
-        let whole = Uuid::parse_str(&text).ok();
-        Ok(Self { text, whole })
+        Ok(Self::new(text))
     }
 }
 
@@ -54,6 +56,12 @@ impl std::fmt::Display for IdText {
 }
 
 impl IdText {
+    fn new(text: &str) -> Self {
+        let text = text.trim().to_ascii_lowercase();
+        let whole = Uuid::parse_str(&text).ok();
+        Self { text, whole }
+    }
+
     /// Finds the row of `R` that this id names; `noun` and `list` are for the error.
     pub async fn find<R: Record>(
         &self,
@@ -77,7 +85,7 @@ impl IdText {
         match rows.len() {
             0 => self.newest_of_idea(desk).await?.ok_or_else(unknown),
             1 => rows.pop().ok_or_else(unknown),
-            _ => Err(fits_several(self, &rows, list)),
+            _ => Err(fits_several(self, &keys(&rows), list)),
         }
     }
 
@@ -106,7 +114,7 @@ impl IdText {
         match named.fitting(desk).await?.as_slice() {
             [] => Ok(None),
             [idea] => newest_of(&idea.slug, desk).await,
-            several => Err(fits_several(self, several, "idea list")),
+            several => Err(fits_several(self, &keys(several), "idea list")),
         }
     }
 
@@ -136,17 +144,16 @@ async fn newest_of<R: Record>(idea: &Slug, desk: &Desk) -> Result<Option<Version
     }
 }
 
-fn fits_several<R: Record>(
-    text: impl std::fmt::Display,
-    rows: &[Versioned<R>],
-    list: &str,
-) -> CliError {
-    let keys = rows.iter().take(CANDIDATES).map(|row| row.record.key());
-    let mut named: Vec<String> = keys.collect();
-    if let Some(more) = rows.len().checked_sub(CANDIDATES).filter(|more| *more > 0) {
+fn keys<R: Record>(rows: &[Versioned<R>]) -> Vec<String> {
+    rows.iter().map(|row| row.record.key()).collect()
+}
+
+fn fits_several(text: impl std::fmt::Display, keys: &[String], list: &str) -> CliError {
+    let mut named: Vec<String> = keys.iter().take(CANDIDATES).cloned().collect();
+    if let Some(more) = keys.len().checked_sub(CANDIDATES).filter(|more| *more > 0) {
         named.push(format!("{more} more"));
     }
-    let fits = format!("`{text}` fits {} of them: {}", rows.len(), named.join(", "));
+    let fits = format!("`{text}` fits {} of them: {}", keys.len(), named.join(", "));
     let next = format!("write more of it (`ropewalk {list}` shows them)");
     CliError::refused(AMBIGUOUS, (fits, next))
 }
@@ -208,7 +215,7 @@ impl IdeaText {
         match self.fitting(desk).await?.as_slice() {
             [] => Err(CliError::unknown("idea", name, "idea list")),
             [idea] => Ok(idea.slug.clone()),
-            several => Err(fits_several(name, several, "idea list")),
+            several => Err(fits_several(name, &keys(several), "idea list")),
         }
     }
 

@@ -52,6 +52,15 @@ pub struct EventFilter {
     pub newest_first: bool,
 }
 
+/// The ids by a part of which people name what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKey {
+    /// The id of an event.
+    Id,
+    /// The id of a chain of events.
+    Correlation,
+}
+
 /// Says where a new subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {

@@ -8,7 +8,7 @@ use ropewalk_schemas::{ComponentName, ContentHash, EventId, EventPattern};
 use crate::database::dialect::{Dialect, Statement};
 use crate::deliveries::{DeliveryFilter, DeliveryRow, DeliveryState, OpenDelivery};
 use crate::error::ReadError;
-use crate::events::{EventFilter, StoredEvent, Subscription};
+use crate::events::{EventFilter, EventKey, StoredEvent, Subscription};
 use crate::query::Query;
 use crate::record::{Record, Versioned};
 use crate::row;
@@ -109,6 +109,13 @@ impl Store {
         rows.into_iter().map(row::stored_event).collect()
     }
 
+    /// Lists the ids, of events or of their chains, that begin or end with `part`, each once and in no order.
+    pub async fn event_keys(&self, key: EventKey, part: &str) -> Result<Vec<String>, ReadError> {
+        let rows = self.database.read(select_event_keys(key, part)).await?;
+        let keys = rows.into_iter().flatten();
+        Ok(keys.filter_map(Value::into_text).collect())
+    }
+
     /// Returns the sequence of the newest event, 0 before the first.
     pub async fn last_sequence(&self) -> Result<i64, ReadError> {
         let number = self.number(Statement::new(NEWEST)).await?;
@@ -183,6 +190,21 @@ pub(crate) fn select_events_of(dialect: Dialect, filter: &EventFilter) -> Statem
     if let Some(limit) = filter.limit {
         statement.push(" LIMIT ").bind(limit);
     }
+    statement
+}
+
+pub(crate) fn select_event_keys(key: EventKey, part: &str) -> Statement {
+    let column = match key {
+        EventKey::Id => "e.id",
+        EventKey::Correlation => "e.correlation",
+    };
+    let mut statement = Statement::new("SELECT DISTINCT ");
+    statement.push(column).push(" FROM events AS e WHERE ");
+    statement.push("SUBSTR(").push(column).push(", 1, LENGTH(");
+    statement.bind(part).push(")) = ").bind(part);
+    statement.push(" OR SUBSTR(").push(column);
+    statement.push(", LENGTH(").push(column).push(") - LENGTH(");
+    statement.bind(part).push(") + 1) = ").bind(part);
     statement
 }
 

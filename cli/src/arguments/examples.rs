@@ -83,6 +83,7 @@ event list --type task.failed --limit 10
 event tail --type "build.*"
 event tail --after 120 --count 5 --json
 event show 120
+event show 5d0c91fe
 event replay notify.webhook --from 120
 dead-letter list --limit 10
 dead-letter show 12/build

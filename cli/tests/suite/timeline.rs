@@ -156,6 +156,52 @@ fn the_timeline_is_cut_by_time_source_type_and_chain_in_commit_order() {
 }
 
 #[test]
+fn the_last_digits_of_an_id_are_enough_for_an_event_and_a_chain() {
+    let world = World::scripted();
+    for name in ["Walks", "Rests", "Hills"] {
+        world.run(&format!("idea new {name}"));
+    }
+    let all = world.json("event list");
+    let (id, chain) = (
+        last_digits(&all[1]["id"]),
+        last_digits(&all[1]["correlationid"]),
+    );
+    assert_eq!(world.json(&format!("event show {id}"))["sequence"], 2);
+    let found = world.json(&format!("event list --correlation {chain}"));
+    assert_eq!(positions(&found), [2]);
+    let told = world.json(&format!(
+        "event tail --after 0 --count 1 --correlation {chain}"
+    ));
+    assert_eq!(told["sequence"], 2);
+    // What they begin with tells when they were made, which is the same for all three.
+    for (field, verb) in [
+        ("id", "event show"),
+        ("correlationid", "event list --correlation"),
+    ] {
+        let whole = all[1][field].as_str().unwrap();
+        let said = world.refused(&format!("{verb} {}", &whole[..6]), 1);
+        assert!(
+            said.contains("fits 3 of them: ") && said.contains(whole),
+            "{said}"
+        );
+    }
+    for verb in [
+        "event show",
+        "event list --correlation",
+        "event replay pm --from",
+    ] {
+        let said = world.refused(&format!("{verb} 00000000-abc"), 1);
+        assert!(said.contains("`ropewalk event list"), "{said}");
+    }
+    world.refused("event list --correlation walks", 3);
+}
+
+fn last_digits(id: &Value) -> String {
+    let id = id.as_str().unwrap();
+    id[id.len() - 8..].to_owned()
+}
+
+#[test]
 fn what_happened_before_a_subscriber_began_is_handed_to_it_once() {
     let world = World::scripted();
     world.run("stop");
@@ -179,13 +225,16 @@ fn what_happened_before_a_subscriber_began_is_handed_to_it_once() {
         deliveries.iter().filter(terminal).count()
     };
     assert_eq!(deliveries(), 0, "what was before it is no news");
-    let told = |expected: u64| {
-        let done = world.json("event replay notify.terminal --from 1");
+    let told = |from: &str, expected: u64| {
+        let done = world.json(&format!("event replay notify.terminal --from {from}"));
         assert_eq!(done["events"], expected, "{done}");
     };
-    told(2);
+    let second = world.json("event show 2");
+    told(&last_digits(&second["id"]), 1);
+    assert_eq!(deliveries(), 0, "it is before the one that was named");
+    told("1", 1);
     assert_eq!(deliveries(), 1);
-    told(0);
+    told("1", 0);
     let said = world.refused("event replay nobody --from 1", 1);
     assert!(said.contains("`notify.terminal`"), "{said}");
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));

@@ -1,6 +1,5 @@
 //! Events as people see them: with their position, and with what became of them.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -90,15 +89,6 @@ impl FromStr for EventName {
             (Ok(position), _) => Ok(Self::Position(position)),
             (_, Ok(id)) => Ok(Self::Id(id)),
             _ => Err(NoEventName),
-        }
-    }
-}
-
-impl fmt::Display for EventName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => id.fmt(formatter),
-            Self::Position(position) => position.fmt(formatter),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::database::Connection;
 use crate::database::dialect::{Dialect, Statement};
 use crate::database::location::Location;
 use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryState};
-use crate::events::{EventFilter, Subscription};
+use crate::events::{EventFilter, EventKey, Subscription};
 use crate::query::Query;
 use crate::reader;
 use crate::record::ColumnKind;
@@ -165,6 +165,8 @@ fn occasional(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
     let mut statements = vec![
         reader::select_event(dialect, EventId(Uuid::nil())),
         reader::select_events_of(dialect, &event),
+        reader::select_event_keys(EventKey::Id, "0123456789ab"),
+        reader::select_event_keys(EventKey::Correlation, "0123456789ab"),
         reader::select_deliveries(&delivery),
         reader::select_subscriptions(),
         Statement::new(reader::NEWEST),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::timer::Timer;
-use ropewalk_schemas::{EventPattern, KnowledgeId, Subject};
-use ropewalk_store::{EventFilter, Query, ReadError, Store};
+use ropewalk_schemas::{Event, EventPattern, KnowledgeId, Subject};
+use ropewalk_store::{EventFilter, EventKey, Query, ReadError, Store};
 
 use crate::support::{Bench, changes, name};
 
@@ -162,6 +162,35 @@ async fn events_are_found_by_each_filter(bench: Bench) {
     assert_eq!(store.last_sequence().await.unwrap(), 6);
 }
 
+async fn the_ids_of_events_and_chains_are_found_by_how_they_begin_or_end(bench: Bench) {
+    let store = bench.open().await;
+    let (first, second) = (bench.retry("task/b/T-1"), bench.retry("task/b/T-2"));
+    let of_one_chain = Event {
+        correlation_id: first.correlation_id,
+        ..bench.retry("task/b/T-3")
+    };
+    let ids = [first.id, second.id, of_one_chain.id].map(|id| id.to_string());
+    let chain = first.correlation_id.to_string();
+    store
+        .commit(changes(|c| c.emit(first).emit(second).emit(of_one_chain)))
+        .await
+        .unwrap();
+    let found = async |key, part: &str| store.event_keys(key, part).await.unwrap();
+    let (whole, end) = (ids[1].as_str(), &ids[1][28..]);
+    for part in [whole, end] {
+        assert_eq!(found(EventKey::Id, part).await, [whole], "{part}");
+    }
+    assert_eq!(found(EventKey::Id, &ids[0][..6]).await.len(), 3);
+    assert_eq!(
+        found(EventKey::Correlation, &chain[28..]).await,
+        [chain.as_str()]
+    );
+    for absent in [&end[..7], "%", "_", "g"] {
+        let named = found(EventKey::Id, absent).await;
+        assert_eq!(named, [""; 0], "{absent}");
+    }
+}
+
 pub(crate) async fn search(store: &Store, text: &str) -> Vec<String> {
     let found = store.search_knowledge(text, 10).await.unwrap();
     found.into_iter().map(|item| item.record.content).collect()
@@ -217,5 +246,6 @@ on_each_database! {
     a_list_is_filtered_ordered_and_limited,
     a_value_with_quotes_is_only_a_value,
     events_are_found_by_each_filter,
+    the_ids_of_events_and_chains_are_found_by_how_they_begin_or_end,
     the_search_follows_inserts_updates_and_deletes,
 }

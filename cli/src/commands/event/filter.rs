@@ -1,8 +1,12 @@
 //! Selects events by the flags of `list` and `tail`.
 
 use clap::Args;
-use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
+use ropewalk_schemas::{ComponentName, EventPattern, Subject};
 use ropewalk_store::EventFilter;
+
+use crate::error::CliError;
+use crate::ids::ChainText;
+use crate::wiring::Desk;
 
 /// Which events.
 #[derive(Debug, Args)]
@@ -16,21 +20,25 @@ pub struct Filter {
     /// Only those about this entity, for example `idea/habits`.
     #[arg(long, value_parser = Subject::parse)]
     subject: Option<Subject>,
-    /// Only those that one request set in motion.
+    /// Only those that one request set in motion: the id of that chain, or how it begins or ends.
     #[arg(long)]
-    correlation: Option<CorrelationId>,
+    correlation: Option<ChainText>,
 }
 
 impl Filter {
     /// Returns the filter as the store takes it.
-    pub fn build(self) -> EventFilter {
-        EventFilter {
+    pub async fn build(self, desk: &Desk) -> Result<EventFilter, CliError> {
+        let correlation = match &self.correlation {
+            Some(chain) => Some(chain.find(desk).await?),
+            None => None,
+        };
+        Ok(EventFilter {
             pattern: self.event_type,
             source: self.source,
             subject: self.subject,
-            correlation: self.correlation,
+            correlation,
             ..EventFilter::default()
-        }
+        })
     }
 }
 

@@ -25,7 +25,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let mut filter = self.filter.build();
+        let mut filter = self.filter.build(&desk).await?;
         let within = self.within.span();
         (filter.from, filter.until) = (within.since, within.until);
         filter.newest_first = true;

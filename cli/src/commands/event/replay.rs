@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::{CliError, UNKNOWN};
+use crate::ids::EventText;
 
 /// How many are replayed at once.
 const REPLAYED: u64 = 10_000;
@@ -16,9 +17,9 @@ const REPLAYED: u64 = 10_000;
 pub struct Replay {
     /// The subscriber, for example `notify.webhook`.
     subscriber: ComponentName,
-    /// The position of the first event, as `event list` shows it.
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..))]
-    from: i64,
+    /// The first event: its position, as `event list` shows it, or its id, or how that begins or ends.
+    #[arg(long, value_name = "EVENT")]
+    from: EventText,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,7 +44,8 @@ impl Replay {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let (name, person) = (&self.subscriber, desk.person()?);
-        let events = subscribers::replay(&desk.store, name, self.from, person).await?;
+        let from = self.from.position(&desk).await?;
+        let events = subscribers::replay(&desk.store, name, from, person).await?;
         // Where there is none, nothing is recorded either.
         if events > 0 {
             desk.poke_or_say(&app.output)?;

@@ -3,24 +3,25 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_desk::views::event::{self, EventName, EventView};
+use ropewalk_desk::views::event::{self, EventView};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::EventText;
 
 /// The event.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Its position or its id, as `event list` shows them.
-    id: EventName,
+    /// Its position, as `event list` shows it, or its id, or how that begins or ends.
+    id: EventText,
 }
 
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let shown = event::show(&desk.store, self.id).await?;
-        let shown = shown.ok_or_else(|| CliError::unknown("event", self.id, "event list"))?;
+        let shown = event::show(&desk.store, self.id.find(&desk).await?).await?;
+        let shown = shown.ok_or_else(|| self.id.unknown())?;
         app.output.show(&shown, human)
     }
 }

@@ -25,7 +25,7 @@ impl Tail {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let mut filter = self.filter.build();
+        let mut filter = self.filter.build(&desk).await?;
         let mut last = match self.after {
             Some(after) => after,
             None => desk.store.last_sequence().await?,
