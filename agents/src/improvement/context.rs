@@ -1,5 +1,6 @@
 //! Loads what a review is made of.
 
+mod sayings;
 mod succession;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 use super::decide::{IDEAS, PlannedTask, TaskFacts};
 use super::prompt::change::left_out;
 
+pub(super) use sayings::{Remark, moment};
 pub(super) use succession::Successor;
 
 /// So many files are named to git at a time.
@@ -46,6 +48,8 @@ pub(super) struct ReviewedBuild {
     pub(super) evidence: Vec<Evidence>,
     /// What people were asked about it.
     pub(super) questions: Vec<Question>,
+    /// What people said to its tasks, the oldest first.
+    pub(super) sayings: Vec<Remark>,
     pub(super) revision: Option<Revision>,
     pub(super) injections: Vec<Versioned<Injection>>,
     /// The lessons that this build recorded or saw again.
@@ -145,6 +149,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         tasks,
         attempts,
         evidence,
+        sayings: sayings::load(store, &build, &questions).await?,
         questions,
         revision: revision.map(|row| row.record),
         injections,

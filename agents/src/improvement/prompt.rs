@@ -18,7 +18,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{RepoPath, RequirementId, TaskId};
 use serde_json::{Value, json};
 
-use super::context::{BuildChanges, ReviewedBuild};
+use super::context::{BuildChanges, ReviewedBuild, Remark, moment};
 use super::findings::{self, Findings};
 use ropewalk_engine::schema_of;
 
@@ -62,7 +62,7 @@ pub(super) fn job(
         "looks": tools.is_some(),
         "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),
-        "told": told_by_people(&reviewed.tasks).into_iter().map(heard).collect::<Vec<_>>(),
+        "told": told_by_people(&reviewed.tasks).iter().map(|told| heard(reviewed, told)).collect::<Vec<_>>(),
         "next": next(reviewed),
         "former": reviewed.former.as_ref().map(found),
     });
@@ -166,14 +166,15 @@ fn plan(reviewed: &ReviewedBuild) -> String {
     plan
 }
 
-/// Tells what was asked about a task, and what a person answered.
+/// Tells what was asked about a task, and what was answered, by whom and when.
 fn asked(reviewed: &ReviewedBuild, task: &Task) -> Vec<Value> {
     let about = |question: &&Question| matches!(&question.about, About::Task { task: of, .. } if *of == task.id);
     let questions = reviewed.questions.iter().filter(about);
     let told = questions.filter_map(|question| {
-        let answer = question.answer_in_full()?;
+        let (given, answer) = (question.answer.as_ref()?, question.answer_in_full()?);
         let question = clip::letters(&question.text, QUESTION_LETTERS);
-        Some(json!({ "question": question, "answer": clip::letters(&answer, QUESTION_LETTERS) }))
+        let answer = clip::letters(&answer, QUESTION_LETTERS);
+        Some(json!({ "question": question, "answer": answer, "by": given.by, "at": moment(given.at) }))
     });
     told.collect()
 }
@@ -194,9 +195,12 @@ fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
     })
 }
 
-/// Tells what people said to tasks.
-fn heard((tasks, words): (Vec<&TaskId>, &str)) -> Value {
-    json!({ "tasks": tasks, "words": words })
+/// Tells what people said to tasks, and who did when: to several tasks it was said once for each.
+fn heard(reviewed: &ReviewedBuild, (tasks, words): &(Vec<&TaskId>, &str)) -> Value {
+    let said = reviewed.sayings.iter().filter(|saying| saying.is(words));
+    let mut said: Vec<String> = said.map(Remark::told).collect();
+    said.dedup();
+    json!({ "tasks": tasks, "words": words, "said": said })
 }
 
 /// Tells of the build for which this one was ended early.

@@ -1,10 +1,15 @@
 //! What a review reads of the work that it is about.
 
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::payload::{BuildTell, TaskRetry};
+use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::{RequirementId, ReviewId, document};
+use ropewalk_schemas::{Payload, Priority, RequirementId, ReviewId, Subject, document};
+use ropewalk_store::ChangeSet;
+use serde_json::json;
+use uuid::Uuid;
 
 use crate::house::{attempt_at, build, build_id, noon, task};
 use crate::workshop::{FINDINGS, Workshop, landed};
@@ -253,4 +258,58 @@ async fn a_review_holds_what_people_told_the_tasks() {
         let by_rules = |note: &String| note.contains("by rules alone");
         assert_ne!(review.notes.iter().any(by_rules), reviewed);
     }
+}
+
+#[tokio::test]
+async fn a_review_holds_who_said_what_to_a_task_and_when() {
+    // The model answers who tells it all of that, and nobody else.
+    let told = json!([
+        "T-001 (ada, 2026-11-21T12:05:00Z): months begin at midnight",
+        "T-001 (bob, 2026-11-21T12:10:00Z): mind leap years",
+        "the answer (eve, 2026-11-21T12:00:00Z): Below Usage",
+    ]);
+    let script = FINDINGS.replace("  reply:", &format!("  contains: {told}\n  reply:"));
+    let workshop = Workshop::open(&script).await;
+    let house = &workshop.house;
+    let task = workshop.built(&[landed(1)]).await;
+    let build = house.list::<Build>().await.remove(0);
+    let asked: Question = serde_json::from_value(json!({
+        "id": Uuid::from_u128(7), "kind": "blocking", "trigger": "missing_context", "agent": "build",
+        "text": "Where does it go?", "context": "", "free_text": true, "consequential": false,
+        "about": { "kind": "task", "build": build.id, "task": task.id }, "state": "answered",
+        "answer": { "text": "Below Usage", "by": "eve", "channel": "cli", "at": noon() },
+        "correlation_id": build.correlation_id, "asked_at": noon(),
+    }))
+    .unwrap();
+    house.put(&asked).await;
+    let (midnight, years) = ("months begin at midnight", "mind leap years");
+    let tell = Payload::BuildTell(BuildTell {
+        build_id: build.id,
+        task_id: task.id.clone(),
+        said_by: "ada".to_owned(),
+        text: format!("{midnight}\n"),
+    });
+    let retry = Payload::TaskRetry(TaskRetry {
+        build_id: build.id,
+        task_id: task.id.clone(),
+        requested_by: "bob".to_owned(),
+        guidance: Some(years.to_owned()),
+    });
+    for payload in [tell, retry] {
+        house.pass(300);
+        let context = house.context("cli");
+        let context = context.for_claim(build.correlation_id, Priority::URGENT);
+        let mut changes = ChangeSet::new();
+        changes.emit(context.event(Subject::task(build.id, &task.id), payload));
+        house.commit(changes).await;
+    }
+    let guided = Task {
+        guidance: vec![midnight.to_owned(), years.to_owned()],
+        ..task
+    };
+    house.lay(&build, &[guided]).await;
+    workshop.review().await;
+    let review = workshop.only_review().await;
+    let by_rules = |note: &String| note.contains("by rules alone");
+    assert!(!review.notes.iter().any(by_rules), "{:?}", review.notes);
 }
