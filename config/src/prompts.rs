@@ -81,8 +81,9 @@ pub enum Prompt {
     /// The system prompt of the specification agent: `conventions`, `wishes`, `repository` and `ideas` (as for ideation),
     /// `stack` (a [`crate::StackProfile`]), `submit_tool`.
     Specification,
-    /// What the specification agent is told of one idea: `idea`, `documents` (`path`, `text`), `missing_inputs`, `gotchas` and
-    /// `patterns` (`text`), `feedback`, `complexity`, `most_tasks`.
+    /// What the specification agent is told of one idea: `idea`, `slug`, `attached`, `documents` (`path`, `text`), `missing_inputs`,
+    /// `gotchas` and `patterns` (`text`), `feedback`, `complexity`, `most_tasks`, `migrations` (lines), `answers` (`question`,
+    /// `answer`), `previous` (`number`, `text`), `standing` (`revision`, `place`, `state`, `tasks` and `said`, lines).
     SpecificationIdea,
     /// The system prompt of the build agent: `conventions` and `wishes` (as for ideation), `package_managers`, `submit_tool`.
     Build,
@@ -94,9 +95,9 @@ pub enum Prompt {
     BuildTask,
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
-    /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
-    /// `failures`), `diff` with `left_out` (how many of its files are named alone), `since`, `looks`, `known` (`kind`, `text`),
-    /// `told` (`tasks`, `words`), `next` (`build`, `revision`, `tasks`), `former` (`class`, `place`, `planned`, `actual`).
+    /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `kept`, `summary`,
+    /// `failures`, `asked` with `question`, `answer`, `by`, `at`), `diff` with `left_out` (how many of its files are named alone), `since`, `looks`, `known` (`kind`, `text`),
+    /// `told` (`tasks`, `words`, `said`: who and when), `next` (`build`, `revision`, `tasks`), `former` (`class`, `place`, `planned`, `actual`).
     ImprovementBuild,
     /// The system prompt of the model that sums up a conversation; takes no values.
     Compaction,
@@ -285,9 +286,17 @@ mod tests {
                 })
             }
             Prompt::SpecificationIdea => json!({
-                "idea": "habits", "attached": true, "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
+                "idea": "Habits", "slug": "habits", "attached": true,
+                "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
                 "missing_inputs": ["team.md"], "gotchas": [{"text": "mind the gap"}], "patterns": [],
                 "feedback": ["smaller"], "complexity": "simple", "most_tasks": 8,
+                "migrations": ["The next migration in `db` has the number 008."],
+                "answers": [{"question": "For whom?", "answer": "For me."}],
+                "previous": {"number": 1, "text": "{}"},
+                "standing": {
+                    "revision": 1, "place": "Nothing of it has landed yet.", "state": "The build is running",
+                    "tasks": ["`T-1` working: Add two numbers"], "said": ["`T-1` was told: use tabs"],
+                },
             }),
             Prompt::Build => {
                 json!({"conventions": "Use tabs.", "wishes": wishes, "package_managers": ["npm"], "submit_tool": "finish"})
@@ -297,9 +306,9 @@ mod tests {
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true, "left_out": 1, "looks": true,
                 "tasks": [{
-                    "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures,
+                    "id": "T-1", "state": "complete", "kept": false, "asked": [{"question": "Tabs?", "answer": "spaces", "by": "ada", "at": "2026-03-01T08:00:00Z"}], "summary": "Made it.", "failures": failures,
                 }],
-                "known": [{"kind": "gotcha", "text": "mind the gap"}], "told": [{"tasks": ["T-1"], "words": "use tabs"}],
+                "known": [{"kind": "gotcha", "text": "mind the gap"}], "told": [{"tasks": ["T-1"], "words": "use tabs", "said": ["ada, 2026-03-01T08:00:00Z"]}],
                 "next": {"build": "b", "revision": 2, "tasks": ["T-1"]},
                 "former": [{"class": "deviation", "place": "T-1", "planned": "a loop", "actual": "a table"}],
             }),

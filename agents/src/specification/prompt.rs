@@ -144,9 +144,8 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         .map_err(AgentError::permanent)
 }
 
-/// What the idea is, with what fits of its sources.
-fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
-    let fits = FittingSources::of(material);
+/// Lists those documents that fit, each without what another of them says.
+fn documents(material: &Material, fits: &FittingSources) -> Vec<Value> {
     let documents: Vec<&Text> = material
         .documents
         .iter()
@@ -171,7 +170,27 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
         };
         Some(json!({ "path": document.path, "text": text }))
     });
-    let documents: Vec<Value> = documents.collect();
+    documents.collect()
+}
+
+/// What the model is asked: what the idea is, with what fits of its sources, what people have answered, and what it had written
+/// before.
+fn request(
+    prompts: &Prompts,
+    material: &Material,
+    answered: &[usize],
+) -> Result<String, AgentError> {
+    let fits = FittingSources::of(material);
+    let answers = material.answers.iter().enumerate();
+    let answers = answers.filter(|(index, _)| !answered.contains(index));
+    let answers: Vec<Value> = answers
+        .map(|(_, (question, answer))| json!({ "question": question, "answer": answer }))
+        .collect();
+    let previous = material.previous.as_ref().map(|previous| {
+        let text = stands(previous).to_string();
+        let text: String = text.chars().take(REVISION_CHARACTERS).collect();
+        json!({ "number": previous.number, "text": text })
+    });
     let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
         let items = if fits.has(title) { items } else { &[] };
         items
@@ -181,14 +200,19 @@ fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     };
     let values = json!({
         "idea": material.idea.title,
+        "slug": material.spec.idea,
         "attached": material.documents.iter().any(is_attached),
-        "documents": documents,
+        "documents": documents(material, &fits),
         "missing_inputs": material.missing_inputs,
         "gotchas": lessons(GOTCHAS, &material.gotchas),
         "patterns": lessons(PATTERNS, &material.patterns),
         "feedback": material.spec.requests(),
         "complexity": name_of(material.spec.complexity),
         "most_tasks": validate::most_tasks(material.spec.complexity),
+        "migrations": migrations::next_numbers(&material.facts.migrations),
+        "answers": answers,
+        "previous": previous,
+        "standing": material.facts.standing.as_ref().map(BaseBuild::told),
     });
     prompts
         .render(Prompt::SpecificationIdea, &values)
@@ -278,36 +302,6 @@ pub(super) fn stands(previous: &Revision) -> Value {
         }
     }
     json!({ "document": submission::shown(document), "tasks": submission::shown(&tasks) })
-}
-
-/// What the model is asked: the work, what people have answered, and what it had written before.
-fn request(
-    prompts: &Prompts,
-    material: &Material,
-    answered: &[usize],
-) -> Result<String, AgentError> {
-    let mut parts = vec![idea(prompts, material)?];
-    parts.extend(migrations::next_numbers(&material.facts.migrations));
-    let answers = material.answers.iter().enumerate();
-    let answers = answers.filter(|(index, _)| !answered.contains(index));
-    let answers: Vec<String> = answers
-        .map(|(_, (question, answer))| format!("You asked: {question}\nThe answer: {answer}"))
-        .collect();
-    if !answers.is_empty() {
-        parts.push(format!("## Answered Questions\n\n{}", answers.join("\n\n")));
-    }
-    if let Some(previous) = &material.previous {
-        let text = stands(previous).to_string();
-        let text: String = text.chars().take(REVISION_CHARACTERS).collect();
-        parts.push(format!(
-            "## Revision {}\n\nChange this as requested and keep the rest; with `amends` you write what changes alone:\n\n{text}",
-            previous.number
-        ));
-    }
-    parts.extend(material.facts.standing.as_ref().map(BaseBuild::told));
-    let asked = format!("Write the specification of `{}`.", material.spec.idea);
-    parts.push(asked);
-    Ok(parts.join("\n\n"))
 }
 
 /// Returns the written form of a size.

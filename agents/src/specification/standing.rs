@@ -10,6 +10,7 @@ use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
 use ropewalk_schemas::{CommitId, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key};
+use serde_json::{Value, json};
 
 /// What a model is told of a build that has not ended.
 const GOES_ON: &str = " It goes on while you plan, and more of it may land before your plan is approved. Then what runs of a \
@@ -68,8 +69,8 @@ impl BaseBuild {
         landed.and_then(|landed| landed.completed_at)
     }
 
-    /// Says in words for a model what stands, and what becomes of it.
-    pub(super) fn told(&self) -> String {
+    /// Says for a prompt what stands, and what becomes of it.
+    pub(super) fn told(&self) -> Value {
         let (revision, branch) = (self.build.revision, &self.build.branch);
         let mut place = if self.head().is_some() {
             format!(
@@ -88,17 +89,9 @@ impl BaseBuild {
         } else {
             "Nothing of the build goes on, since what is left of it failed".to_owned()
         };
-        let line =
-            |task: &Task| format!("- `{}` {}: {}", task.id, task.state, task.block.in_words());
+        let line = |task: &Task| format!("`{}` {}: {}", task.id, task.state, task.block.in_words());
         let tasks: Vec<String> = self.tasks.iter().map(line).collect();
-        format!(
-            "## What Was Built of Revision {revision}\n\n{place} {state}:\n\n{}\n\n\
-             A complete task that you hand in word for word, with its requirements unchanged, is kept as it landed. One that you \
-             change, or whose requirement you change, is done again on top of what stands, and its check has to fail there before. \
-             For a change to what is finished, rather add a task that depends on it, with a requirement of its own.{}",
-            tasks.join("\n"),
-            self.said()
-        )
+        json!({ "revision": revision, "place": place, "state": state, "tasks": tasks, "said": self.said() })
     }
 
     /// Says whether more of it may land without a word of a person about what failed.
@@ -119,26 +112,19 @@ impl BaseBuild {
         !self.tasks.iter().all(ended) || !failed.any(|state| state == TaskState::Failed)
     }
 
-    /// Says in words for a model what people said to its tasks.
-    fn said(&self) -> String {
+    /// Lists what people said to its tasks.
+    fn said(&self) -> Vec<String> {
         let advice = told_by_people(&self.tasks).into_iter();
         let advice = advice.map(|(tasks, words)| {
             let were = if tasks.len() == 1 { "was" } else { "were" };
             let tasks: Vec<String> = tasks.iter().map(|task| format!("`{task}`")).collect();
-            format!("- {} {were} told: {words}", tasks.join(", "))
+            format!("{} {were} told: {words}", tasks.join(", "))
         });
         let answers = self.answers.iter();
         let answers = answers.map(|(task, question, answer)| {
-            format!("- `{task}` asked: {question} The answer: {answer}")
+            format!("`{task}` asked: {question} The answer: {answer}")
         });
-        let lines: Vec<String> = advice.chain(answers).collect();
-        if lines.is_empty() {
-            return String::new();
-        }
-        format!(
-            "\n\n## What People Said to the Build\n\nIt holds for the plan as well, before the older words of the idea:\n\n{}",
-            lines.join("\n")
-        )
+        advice.chain(answers).collect()
     }
 }
 

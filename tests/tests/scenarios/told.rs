@@ -8,6 +8,7 @@ mod prompts;
 mod recorder;
 mod truth;
 mod turns;
+mod whole;
 
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 
 use super::{Request, Role, told};
 
@@ -13,7 +13,7 @@ use super::{Request, Role, told};
 const UPDATE: &str = "UPDATE_TABLES";
 
 /// Each heading with the place that it comes from; a heading that begins so counts.
-pub(super) const ORIGINS: [(&str, &str); 46] = [
+pub(super) const ORIGINS: [(&str, &str); 63] = [
     (
         "The Repository",
         "the head of the default branch: `agents/src/repository/`, `gate/src/project.rs`",
@@ -67,6 +67,19 @@ pub(super) const ORIGINS: [(&str, &str); 46] = [
     ),
     ("Requested Changes", "what people want changed"),
     (
+        "Answered Questions",
+        "what was asked about the specification, where no conversation goes on with it",
+    ),
+    ("Revision ", "the revision that is to be changed"),
+    (
+        "What Was Built of Revision ",
+        "the build of the revision before, as it stands now",
+    ),
+    (
+        "What People Said to the Build",
+        "words and answers to the tasks of that build",
+    ),
+    (
         "How You Work",
         "`config/prompts/build.md`, with who may install packages",
     ),
@@ -98,6 +111,17 @@ pub(super) const ORIGINS: [(&str, &str); 46] = [
         "the block of the task, joined with the approved specification",
     ),
     ("Gotchas (", "lessons that match the files of the task now"),
+    ("Code Template (", "the block of the task"),
+    ("Notes", "the block of the task"),
+    (
+        "What Went Wrong Before",
+        "the failures of earlier tries, but those that the conversation itself holds",
+    ),
+    ("Try ", "a failure"),
+    (
+        "Advice From People",
+        "what people said to the task before its conversation began",
+    ),
     (
         "Tools on This Machine",
         "the stacks at the base of the build, asked on this machine",
@@ -107,8 +131,33 @@ pub(super) const ORIGINS: [(&str, &str); 46] = [
         "`[build] turns` and `[budget]`, less what was used",
     ),
     (
+        "Packages",
+        "what came of installing packages in the checkout",
+    ),
+    ("Earlier Work", "the work that the attempt goes on from"),
+    (
+        "What Was Tried Before",
+        "summary and difference of an earlier conversation about the task",
+    ),
+    (
         "Validation",
         "the block of the task, and `[gate]` at the base of the build",
+    ),
+    (
+        "What Happened So Far",
+        "`config/prompts/compaction-memory.md`, in place of older messages",
+    ),
+    (
+        "Your List of What Is to Be Done",
+        "the list that the model keeps, where older messages made room",
+    ),
+    (
+        "Said and Answered, Word for Word",
+        "words of people in older messages",
+    ),
+    (
+        "The Last Verdict on Your Work",
+        "what the gate said last, where older messages made room",
     ),
     ("What to Find", "`config/prompts/improvement.md`"),
     ("Build: ", "the build and its outcome"),
@@ -118,7 +167,11 @@ pub(super) const ORIGINS: [(&str, &str); 46] = [
     ),
     (
         "Tasks",
-        "the tasks with their failures, what their agents said and what people said",
+        "the tasks with their failures, what their agents said, and what people said, who of them and when",
+    ),
+    (
+        "The Review Before",
+        "the review of an earlier end, or of the build that this one goes on from",
     ),
     (
         "What Changed",
@@ -148,7 +201,7 @@ fn shown(requests: &[&Request], role: Role) -> Option<usize> {
 }
 
 /// Lists the headings of a text outside of documents and code, but not the names of documents.
-fn headings(text: &str) -> Vec<&str> {
+pub(super) fn headings(text: &str) -> Vec<&str> {
     let mut quoted = false;
     let mut headings = Vec::new();
     for line in text.lines() {
@@ -200,6 +253,9 @@ fn word(word: &str) -> String {
     let is_hex = bare
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if DateTime::parse_from_rfc3339(bare).is_ok() {
+        return word.replace(bare, "(time)");
+    }
     let is_date = NaiveDate::parse_from_str(bare, "%Y-%m-%d").is_ok();
     match bare.len() {
         36 if is_hex => word.replace(bare, "(id)"),

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::prompts::ORIGINS;
+use super::whole::whole;
 use super::{Request, Role, told};
 
 /// Words that are untrue unless the request holds one of these.
@@ -233,10 +234,12 @@ fn untruths(request: &Request) -> BTreeSet<String> {
 #[test]
 fn no_request_of_a_role_speaks_of_what_it_does_not_hold() -> anyhow::Result<()> {
     let mut found = BTreeSet::new();
-    for request in &told()?.requests {
-        let role = request.role;
-        let untrue = untruths(request).into_iter();
-        found.extend(untrue.map(|untruth| format!("{role:?}: {untruth}")));
+    for role in Role::ALL {
+        let whole = whole(role)?;
+        for request in told()?.of(role).into_iter().chain(&whole) {
+            let untrue = untruths(request).into_iter();
+            found.extend(untrue.map(|untruth| format!("{role:?}: {untruth}")));
+        }
     }
     ensure!(found.is_empty(), "not in the request: {found:#?}");
     Ok(())
