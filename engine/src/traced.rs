@@ -1,5 +1,7 @@
-//! Shows jobs and the calls of models as spans, in the words of the conventions for generative models.
+//! Shows jobs, the calls of models and those of tools as spans, in the words of the conventions for generative models.
 
+use chrono::{DateTime, Utc};
+use ropewalk_llm::ToolUse;
 use ropewalk_runtime::Clock;
 use ropewalk_runtime::traces::{self, AttributeValue, Kind, Span};
 use ropewalk_schemas::model_call::ModelCall;
@@ -7,6 +9,7 @@ use ropewalk_schemas::trace;
 
 use crate::error::EngineError;
 use crate::job::{Job, Outcome, UsageScope};
+use crate::tool::ToolOutput;
 
 /// Runs a job, or goes on with it, as a part of what its caller does.
 pub(crate) async fn job<Work>(job: &Job, clock: &Clock, work: Work) -> Work::Output
@@ -30,6 +33,7 @@ where
     attributes.extend(scope(&job.scope));
     traces::record(Span {
         parent: traces::current(&trace),
+        state: None,
         trace,
         id,
         kind: Kind::Internal,
@@ -78,6 +82,7 @@ pub(crate) fn call(job: &Job, call: &ModelCall, asked: &str) {
     traces::record(Span {
         id: trace::call_span(&call.key),
         parent: traces::current(&trace),
+        state: None,
         trace,
         kind: Kind::Client,
         name: format!("chat {asked}"),
@@ -86,6 +91,65 @@ pub(crate) fn call(job: &Job, call: &ModelCall, asked: &str) {
         attributes,
         failure: call.refusal.clone(),
     });
+}
+
+/// Runs a tool call as a part of its job. What it is called with and what comes of it are nobody's but the model's.
+pub(crate) async fn tool<Work>(
+    job: &Job,
+    (call, called_at): (&ToolUse, DateTime<Utc>),
+    clock: &Clock,
+    work: Work,
+) -> Work::Output
+where
+    Work: Future<Output = Result<(String, ToolOutput), EngineError>>,
+{
+    let chain = job.scope.chain.filter(|_| traces::are_on());
+    let Some(chain) = chain else {
+        return work.await;
+    };
+    let (trace, began) = (trace::trace_id(chain), clock.now());
+    // Some providers name the calls of every reply alike.
+    let name = format!(
+        "{}/{}/{}/{}",
+        job.journal_key,
+        call.id,
+        called_at.timestamp_micros(),
+        began.timestamp_micros()
+    );
+    let id = trace::work_span(&name);
+    let outcome = traces::within(Some((trace.clone(), id.clone())), work).await;
+    let error_type = match &outcome {
+        Ok((_, output)) => output.is_error.then_some("tool_error"),
+        Err(EngineError::Cancelled) => Some("cancelled"),
+        Err(_) => Some("ended"),
+    };
+    // A model may call by any name.
+    let tool = job.tools.name_of(call).unwrap_or("unknown");
+    let mut attributes = vec![
+        (
+            "gen_ai.operation.name",
+            AttributeValue::from("execute_tool"),
+        ),
+        ("gen_ai.tool.name", tool.into()),
+        ("gen_ai.tool.call.id", call.id.as_str().into()),
+        ("gen_ai.tool.type", "function".into()),
+        ("gen_ai.agent.name", job.script.agent.as_str().into()),
+    ];
+    attributes.extend(error_type.map(|error| ("error.type", error.into())));
+    attributes.extend(scope(&job.scope));
+    traces::record(Span {
+        parent: traces::current(&trace),
+        state: None,
+        trace,
+        id,
+        kind: Kind::Internal,
+        name: format!("execute_tool {tool}"),
+        began,
+        ended: clock.now(),
+        attributes,
+        failure: error_type.map(str::to_owned),
+    });
+    outcome
 }
 
 fn scope(scope: &UsageScope) -> impl Iterator<Item = (&'static str, AttributeValue)> {

@@ -31,6 +31,7 @@ impl DeliverySpan {
             trace: trace::trace_id(event.correlation_id),
             id: trace::work_span(&name),
             parent: Some(trace::event_span(event.id)),
+            state: None,
             kind: Kind::Consumer,
             name: format!("process {event_type}"),
             began,

@@ -5,6 +5,7 @@
 //! is the process's own, so that nobody has to pass it on.
 
 use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -34,6 +35,8 @@ const BATCH: usize = 512;
 const GATHER: Duration = Duration::from_millis(500);
 /// How long a receiver may take.
 const SEND: Duration = Duration::from_secs(5);
+/// The version of the conventions that spans and their attributes are named by: the last in which those for models stood.
+const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 /// What the process sends to; nothing where nobody wants it.
 static EXPORT: OnceLock<Export> = OnceLock::new();
@@ -100,6 +103,8 @@ pub struct Span {
     pub id: String,
     /// The span that it is a part of.
     pub parent: Option<String>,
+    /// What whoever asked keeps beside the trace, a `tracestate` of the W3C; one that is none is left out.
+    pub state: Option<String>,
     /// What it stands for.
     pub kind: Kind,
     /// What it is called.
@@ -168,13 +173,17 @@ pub async fn flush(limit: Duration) {
 
 /// Runs `work` as a part of the span `of` (trace and id); with none, as it is.
 pub async fn within<Work: Future>(of: Option<(String, String)>, work: Work) -> Work::Output {
-    WITHIN.scope(of, work).await
+    WITHIN.scope(of.or_else(known), work).await
 }
 
 /// Returns the span that this task works for, where that is one of `trace`.
 pub fn current(trace: &str) -> Option<String> {
-    let known = WITHIN.try_with(Clone::clone).ok().flatten();
-    known.and_then(|(of, span)| (of == trace).then_some(span))
+    known().and_then(|(of, span)| (of == trace).then_some(span))
+}
+
+/// Returns the trace and the span that this task works for.
+fn known() -> Option<(String, String)> {
+    WITHIN.try_with(Clone::clone).ok().flatten()
 }
 
 enum Order {
@@ -313,13 +322,15 @@ fn data(span: Span) -> Option<SpanData> {
     // Beside the resource: some receivers keep no resources.
     let process = KeyValue::new("process.pid", i64::from(std::process::id()));
     let status = span.failure.as_deref().map(struck);
+    let state = span.state.as_deref().map(struck);
+    let state = state.and_then(|state| TraceState::from_str(&state).ok());
     Some(SpanData {
         span_context: SpanContext::new(
             trace,
             id,
             TraceFlags::SAMPLED,
             false,
-            TraceState::default(),
+            state.unwrap_or_default(),
         ),
         parent_span_id: parent,
         parent_span_is_remote: false,
@@ -338,7 +349,9 @@ fn data(span: Span) -> Option<SpanData> {
         events: SpanEvents::default(),
         links: SpanLinks::default(),
         status: status.map_or(Status::Unset, Status::error),
-        instrumentation_scope: InstrumentationScope::builder("ropewalk").build(),
+        instrumentation_scope: InstrumentationScope::builder("ropewalk")
+            .with_schema_url(SCHEMA)
+            .build(),
     })
 }
 

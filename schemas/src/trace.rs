@@ -3,7 +3,7 @@
 //! A trace is a chain: everything that follows from one message of a person, whichever process does it. Its id is that of
 //! the chain, so that nobody has to pass anything on; a span is an event, or a call of a model.
 
-use crate::ids::{ContentHash, CorrelationId, EventId};
+use crate::ids::{BuildId, ContentHash, CorrelationId, EventId};
 
 /// Returns the id of the trace of a chain: 32 hexadecimal digits.
 pub fn trace_id(chain: CorrelationId) -> String {
@@ -19,6 +19,11 @@ pub fn event_span(event: EventId) -> String {
 /// Returns the id of the span of the model call `key`: 16 hexadecimal digits.
 pub fn call_span(key: &str) -> String {
     work_span(key)
+}
+
+/// Returns the id of the span of a whole build, which its parts can name before it has ended: 16 hexadecimal digits.
+pub fn build_span(build: BuildId) -> String {
+    work_span(&format!("build/{build}"))
 }
 
 /// Returns the id of the span of work that has this name: 16 hexadecimal digits.

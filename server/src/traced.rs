@@ -1,7 +1,7 @@
 //! Shows requests as spans.
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use ropewalk_runtime::traces::{self, Kind, Span};
 
 use crate::shared::ServerState;
@@ -10,7 +10,8 @@ use crate::shared::ServerState;
 pub(crate) struct RequestSpan(Span);
 
 impl RequestSpan {
-    /// Notes the beginning; nothing where no spans are sent. Who asks may name its trace and span in `traceparent`.
+    /// Notes the beginning; nothing where no spans are sent. Who asks may name its trace and span in `traceparent`, and what it keeps
+    /// beside them in `tracestate`.
     pub(crate) fn begin(shared: &ServerState, request: &Request) -> Option<Self> {
         if !traces::are_on() {
             return None;
@@ -19,6 +20,7 @@ impl RequestSpan {
         let began = services.clock.now();
         let named = request.headers().get("traceparent");
         let named = named.and_then(|text| caller(text.to_str().ok()?));
+        let state = named.is_some().then(|| state(request.headers()));
         let (trace, parent) = named.unzip();
         let (_, low) = services.ids.next().as_u64_pair();
         let path = request.extensions().get::<MatchedPath>();
@@ -28,6 +30,7 @@ impl RequestSpan {
             trace: trace.unwrap_or_else(|| services.ids.next().as_simple().to_string()),
             id: format!("{low:016x}"),
             parent,
+            state,
             kind: Kind::Server,
             name: format!("{method} {path}"),
             began,
@@ -68,6 +71,13 @@ fn caller(text: &str) -> Option<(String, String)> {
         && is_some(trace)
         && is_some(span);
     fits.then(|| (trace.to_owned(), span.to_owned()))
+}
+
+/// Returns the `tracestate` of whoever asks; it may come in several headers.
+fn state(headers: &HeaderMap) -> String {
+    let parts = headers.get_all("tracestate").iter();
+    let parts: Vec<&str> = parts.filter_map(|part| part.to_str().ok()).collect();
+    parts.join(",")
 }
 
 #[cfg(test)]

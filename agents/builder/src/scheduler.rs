@@ -11,6 +11,7 @@ mod resolve;
 mod retirements;
 mod settle;
 pub(crate) mod tasks_file;
+mod traced;
 pub(crate) mod verdicts;
 mod verify;
 

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use ropewalk_llm::ToolUse;
-use ropewalk_runtime::secrets;
+use ropewalk_runtime::{Clock, secrets};
 use tokio_util::sync::CancellationToken;
 
 use super::repetition::Repetition;
@@ -20,6 +20,8 @@ use crate::tool::{ToolContext, ToolOutput};
 pub(super) struct EarlyCalls<'a> {
     /// The reply.
     pub(super) reply: CallingReply,
+    /// Tells when calls begin and end.
+    pub(super) clock: &'a Clock,
     /// None once nothing is started early any more.
     starter: Option<Starter<'a>>,
     started: Vec<ToolUse>,
@@ -44,9 +46,10 @@ struct Starter<'a> {
 
 impl<'a> EarlyCalls<'a> {
     /// Starts nothing early.
-    pub(super) fn none(reply: CallingReply) -> Self {
+    pub(super) fn none(reply: CallingReply, clock: &'a Clock) -> Self {
         Self {
             reply,
+            clock,
             starter: None,
             started: Vec::new(),
             running: FuturesUnordered::new(),
@@ -58,6 +61,7 @@ impl<'a> EarlyCalls<'a> {
     pub(super) fn of(
         job: &'a Job,
         (reply, repetition): (CallingReply, &Repetition),
+        clock: &'a Clock,
         cancel: &CancellationToken,
         observer: &'a dyn Observer,
     ) -> Self {
@@ -70,7 +74,7 @@ impl<'a> EarlyCalls<'a> {
         };
         Self {
             starter: Some(starter),
-            ..Self::none(reply)
+            ..Self::none(reply, clock)
         }
     }
 
@@ -94,9 +98,10 @@ impl<'a> EarlyCalls<'a> {
             return;
         }
         let (job, observer, context) = (starter.job, starter.observer, starter.context.clone());
+        let clock = self.clock;
         self.started.push(call.clone());
         let running = async move {
-            let output = tool_call::one(job, &call, &context, observer).await;
+            let output = tool_call::one(job, &call, (&context, clock), observer).await;
             EarlyResult { call, output }
         };
         self.running.push(running.boxed());

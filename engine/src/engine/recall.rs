@@ -60,7 +60,7 @@ pub(super) async fn recall<'a>(
         match conversation
             .hear(
                 known.reply,
-                EarlyCalls::none(reply),
+                EarlyCalls::none(reply, &engine.clock),
                 &cancel,
                 &SilentObserver,
             )

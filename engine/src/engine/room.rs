@@ -87,7 +87,7 @@ impl Session<'_> {
         how: Compaction,
         observer: &dyn Observer,
     ) -> Result<(), EngineError> {
-        // A journal of a house that made room is read in one that does not, after its configuration was changed.
+        // One that made room leaves a journal that is read where none is made, after the configuration was changed.
         let Some(policy) = self.engine.compaction.clone() else {
             return Ok(());
         };
@@ -183,10 +183,11 @@ impl Session<'_> {
         let began = self.engine.clock.now();
         let stop = cancel.child_token();
         let item = format!("summary-{}", self.turn);
-        let mut early = EarlyCalls::none(CallingReply {
+        let reply = CallingReply {
             sees_images: false,
             at: began,
-        });
+        };
+        let mut early = EarlyCalls::none(reply, &self.engine.clock);
         let mut answer = std::pin::pin!(ask(
             (entry, brake),
             &request,

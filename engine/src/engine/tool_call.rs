@@ -4,12 +4,14 @@ use std::pin::pin;
 
 use chrono::{DateTime, Utc};
 use ropewalk_llm::ToolUse;
+use ropewalk_runtime::Clock;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EngineError;
 use crate::event::{self, Observer};
 use crate::job::Job;
 use crate::tool::{Progress, ToolContext, ToolOutput};
+use crate::traced;
 
 /// The most calls that run side by side.
 pub(super) const SIDE_BY_SIDE: usize = 8;
@@ -39,12 +41,22 @@ pub(super) fn context(job: &Job, reply: CallingReply, cancel: &CancellationToken
 pub(super) async fn one(
     job: &Job,
     call: &ToolUse,
-    context: &ToolContext,
+    (context, clock): (&ToolContext, &Clock),
     observer: &dyn Observer,
 ) -> Result<(String, ToolOutput), EngineError> {
     if context.cancel.is_cancelled() {
         return Err(EngineError::Cancelled);
     }
+    let running = run(job, call, context, observer);
+    traced::tool(job, (call, context.called_at), clock, running).await
+}
+
+async fn run(
+    job: &Job,
+    call: &ToolUse,
+    context: &ToolContext,
+    observer: &dyn Observer,
+) -> Result<(String, ToolOutput), EngineError> {
     observer.see(event::tool_started(call));
     let (progress, mut pieces) = Progress::heard();
     let context = ToolContext {

@@ -44,6 +44,7 @@ pub(super) async fn run(
     observer: &dyn Observer,
 ) -> Result<ToolResults, EngineError> {
     let context = tool_call::context(job, calls.early.reply, cancel);
+    let clock = calls.early.clock;
     let circling = ToolContext {
         closes_circle: true,
         ..context.clone()
@@ -59,7 +60,7 @@ pub(super) async fn run(
             let context = if *closes_circle { &circling } else { &context };
             running.push(match early.take(call) {
                 Some(ended) => std::future::ready(ended).boxed(),
-                None => tool_call::one(job, call, context, observer).boxed(),
+                None => tool_call::one(job, call, (context, clock), observer).boxed(),
             });
         }
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);

@@ -138,6 +138,11 @@ impl Toolbox {
         self.entry(name).is_some()
     }
 
+    /// Returns what the tool is called that a call means; none where there is no such tool.
+    pub(crate) fn name_of(&self, call: &ToolUse) -> Option<&str> {
+        Some(self.entry(&call.name)?.tool.name())
+    }
+
     /// Describes the tools to a model, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.shown()

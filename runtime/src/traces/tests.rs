@@ -19,6 +19,7 @@ fn span(name: &str) -> Span {
         trace: "018f0000111172228333444455556666".to_owned(),
         id: "8aaabbbbccccdddd".to_owned(),
         parent: None,
+        state: Some("vendor=said,other=span-canary-123".to_owned()),
         kind: Kind::Internal,
         name: name.to_owned(),
         began: now,
@@ -37,7 +38,8 @@ fn silent() -> (String, mpsc::Receiver<Vec<u8>>) {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = vec![0; 64 * 1024];
         let mut length = 0;
-        while !String::from_utf8_lossy(&request[..length]).contains("spoken") {
+        // It stands behind the spans.
+        while !String::from_utf8_lossy(&request[..length]).contains(SCHEMA) {
             length += stream.read(&mut request[length..]).unwrap();
         }
         sender.blocking_send(request[..length].to_vec()).unwrap();
@@ -62,6 +64,7 @@ async fn a_span_goes_out_with_its_headers_and_without_secrets() {
     assert!(request.contains("x-key: header-canary-1"), "{request}");
     assert!(request.contains("spoken [secret]"), "{request}");
     assert!(!request.contains("span-canary-123"), "{request}");
+    assert!(request.contains("vendor=said,other=[secret]"), "{request}");
 }
 
 #[tokio::test]
@@ -99,6 +102,26 @@ async fn a_task_knows_what_it_works_for_in_that_trace_alone() {
         (current("a"), current("b"))
     });
     assert_eq!(inner.await, (Some("1".to_owned()), None));
+    let kept = within(None, async { current("a") });
+    let outer = within(Some(("a".to_owned(), "1".to_owned())), kept);
+    assert_eq!(outer.await, Some("1".to_owned()));
+}
+
+#[test]
+fn what_is_no_tracestate_is_left_out() {
+    for (said, kept) in [
+        ("a=1,b=2", "a=1,b=2"),
+        (" a=1 ,, b=2", "a=1,b=2"),
+        ("no list", ""),
+        ("UPPER=1", ""),
+    ] {
+        let span = Span {
+            state: Some(said.to_owned()),
+            ..span("said")
+        };
+        let sent = data(span).unwrap();
+        assert_eq!(sent.span_context.trace_state().header(), kept, "{said}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub(crate) fn show(events: &[StoredEvent]) {
         traces::record(Span {
             id: trace::event_span(event.id),
             parent: worked.or_else(|| event.causationid.map(trace::event_span)),
+            state: None,
             trace,
             kind: Kind::Producer,
             name: format!("send {}", event.event_type),

@@ -107,6 +107,11 @@ impl ReceivedSpan {
         Some(self.text("parentSpanId")).filter(|parent| !parent.is_empty())
     }
 
+    /// Returns what whoever asked keeps beside the trace.
+    pub fn state(&self) -> &str {
+        self.text("traceState")
+    }
+
     /// Returns its name.
     pub fn name(&self) -> &str {
         self.text("name")

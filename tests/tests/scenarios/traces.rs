@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::model_call::ModelCall;
@@ -187,5 +187,46 @@ async fn check(store: &Store, spans: &[ReceivedSpan], pids: &[String]) -> anyhow
         let any = of_idea.iter().any(|span| span.name().starts_with(kind));
         ensure!(any, "no span `{kind}…`");
     }
+    check_work(&of_idea)
+}
+
+/// Checks that the build is one span, the jobs of its model are parts of it, and the calls of tools parts of jobs; and that
+/// nothing is said of what went into a call or came of it.
+fn check_work(spans: &[&ReceivedSpan]) -> anyhow::Result<()> {
+    let workflows = of_kind(spans, "invoke_workflow");
+    let [whole] = workflows.as_slice() else {
+        bail!("one build is no more and no less than one span: {workflows:?}");
+    };
+    assert_eq!(whole.name(), "invoke_workflow build");
+    assert_eq!(whole.attribute("gen_ai.workflow.name"), Some("build"));
+    let jobs = of_kind(spans, "invoke_agent");
+    let of_build: BTreeSet<Option<&str>> = jobs
+        .iter()
+        .filter(|job| job.attribute("gen_ai.agent.name") == Some("build"))
+        .map(|job| job.parent())
+        .collect();
+    assert_eq!(of_build, BTreeSet::from([Some(whole.id())]));
+    let jobs: BTreeSet<&str> = jobs.iter().map(|job| job.id()).collect();
+    let calls = of_kind(spans, "execute_tool");
+    ensure!(!calls.is_empty(), "no tool was called");
+    for call in calls {
+        let tool = call.attribute("gen_ai.tool.name").context("a tool")?;
+        assert_eq!(call.name(), format!("execute_tool {tool}"));
+        ensure!(call.attribute("gen_ai.tool.call.id").is_some(), "{call:?}");
+        // What an earlier job found is looked up again without a job of its own.
+        let of_build = call.attribute("gen_ai.agent.name") == Some("build");
+        let of_job = call.parent().is_some_and(|parent| jobs.contains(parent));
+        ensure!(of_job || !of_build, "a call is a part of a job: {call:?}");
+        for content in ["gen_ai.tool.call.arguments", "gen_ai.tool.call.result"] {
+            assert_eq!(call.attribute(content), None, "{call:?}");
+        }
+    }
     Ok(())
+}
+
+/// Lists the spans of what the conventions call so.
+fn of_kind<'a>(spans: &[&'a ReceivedSpan], operation: &str) -> Vec<&'a ReceivedSpan> {
+    let all = spans.iter().copied();
+    all.filter(|span| span.attribute("gen_ai.operation.name") == Some(operation))
+        .collect()
 }

@@ -10,15 +10,16 @@ use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert};
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_store::{ChangeSet, Query, retry_on_conflict};
 use tracing::info;
 
+use super::traced;
 use crate::SharedState;
 use crate::ask;
 use crate::budget;
 use crate::claim::lock_request;
 use crate::claim::obstacles::{Obstacles, close_requests};
-use crate::context::{Plan, of_build, retry_on_conflict};
+use crate::context::{Plan, of_build};
 use crate::decide::counts::{count, ended_by_stop, pausing};
 use crate::decide::readiness::edges;
 use crate::decide::step::{self, Step, working_time};
@@ -34,7 +35,7 @@ pub(crate) async fn settle(
     context: &Context,
     build: BuildId,
 ) -> Result<bool, BuilderError> {
-    retry_on_conflict!(build, {
+    retry_on_conflict!(BuilderError, build, {
         let Some(plan) = Plan::load(&context.store, build).await? else {
             return Ok(Some(false));
         };
@@ -47,7 +48,7 @@ pub(crate) async fn settle(
         if changes.is_empty() {
             return Ok(Some(false));
         }
-        context.store.commit(changes).await?;
+        traced::commit(&context, &plan.build, changes).await?;
         shared.signals.wake_loops();
         Ok(Some(true))
     })

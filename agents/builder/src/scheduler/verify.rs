@@ -7,14 +7,14 @@ use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::task::TaskState;
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, retry_on_conflict};
 use tracing::info;
 
 use super::settle;
-use super::{publish, tasks_file, verdicts};
+use super::{publish, tasks_file, traced, verdicts};
 use crate::SharedState;
 use crate::ask::{self, BranchOutlook};
-use crate::context::{Plan, of_build, retry_on_conflict};
+use crate::context::{Plan, of_build};
 use crate::decide::counts::{count, named, unplanned, unverified};
 use crate::decide::validation::held;
 use crate::effects::Scene;
@@ -48,7 +48,7 @@ pub(crate) async fn verify(
         now: context.now(),
     };
     let evidence = whole::check_to_the_end(&shared.gate, &whole).await?;
-    retry_on_conflict!(id, {
+    retry_on_conflict!(BuilderError, id, {
         conclude(shared, &context, id, &evidence).await.map(Some)
     })?;
     tasks_file::write(shared, &context, id).await
@@ -130,6 +130,6 @@ async fn conclude(
     changes.put(evidence);
     changes.update(&plan.build, &build);
     info!(build.id = %id, "checked build `{id}` as a whole: {:?}", evidence.verdict);
-    context.store.commit(changes).await?;
+    traced::commit(context, before, changes).await?;
     Ok(())
 }

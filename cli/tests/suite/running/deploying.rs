@@ -1,6 +1,8 @@
 //! What `deploy/` ships is understood by whom it is for, and the program tells its manager how it does.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
@@ -188,6 +190,40 @@ fn spans_go_where_the_variables_of_opentelemetry_say() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
+fn a_request_is_a_span_of_the_trace_of_who_asks_with_what_that_one_keeps_beside_it() {
+    let receiver = SpanReceiver::start().unwrap();
+    let world = World::scripted();
+    let url = receiver.url();
+    let up = world.up_with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
+    let address = address(&world);
+    let (trace, parent) = ("018f0000111172228333444455556666", "8aaabbbbccccdddd");
+    let caller = format!(
+        "traceparent: 00-{trace}-{parent}-01\r\ntracestate: vendor=said\r\ntracestate: other=2"
+    );
+    let began = Instant::now();
+    let found = loop {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(
+            stream,
+            "GET /livez HTTP/1.1\r\nHost: {address}\r\n{caller}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let mut spans = receiver.spans().into_iter();
+        if let Some(found) = spans.find(|span| span.trace() == trace) {
+            break found;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", receiver.text());
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(found.parent(), Some(parent));
+    assert_eq!(found.state(), "vendor=said,other=2");
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 
