@@ -21,7 +21,7 @@ use super::decide::{self, Listener, Rules, Urgency};
 use super::port::Port;
 use super::sender::Sender;
 use super::summary::{self, SUMMARY};
-use super::{ESCALATE, Turn, row};
+use super::{ESCALATE, Turn, UNREACHED, row};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
 use crate::timers;
@@ -40,6 +40,8 @@ pub struct Parts {
 
 /// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
 const NEW: TimeDelta = TimeDelta::minutes(10);
+/// For how long it is known of a question that it reached nobody. Nothing follows when that is over.
+const KNOWN: TimeDelta = TimeDelta::days(3_650);
 
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
 #[derive(Clone)]
@@ -163,8 +165,8 @@ impl Notifier {
         context.store.list::<Notice>(of_it).await
     }
 
-    /// Puts a question to those whom it is for who have not got it, and sets when everybody hears of it; where nobody is
-    /// reached, when it is tried again.
+    /// Puts a question to those whom it is for who have not got it, and sets when everybody hears of it. That it reaches nobody is
+    /// written down.
     pub(super) async fn asked(
         &self,
         id: QuestionId,
@@ -177,17 +179,36 @@ impl Notifier {
         let talks = talkers(&question, context).await?;
         let first = decide::asked(&question, &talks, &self.people);
         let receivers = self.reached(&first, context).await?;
-        if first.len() < self.people.len() || receivers.is_empty() {
-            self.escalate_later(&mut changes, context, id);
+        if first.len() < self.people.len() {
+            let due = context.now() + self.rules.escalate;
+            timers::set(&mut changes, context, ESCALATE, &id.to_string(), due);
         }
-        self.put(&mut changes, context, &question, receivers)
+        self.put_or_note(&mut changes, context, &question, receivers)
             .await?;
         Ok(changes)
     }
 
-    fn escalate_later(&self, changes: &mut ChangeSet, context: &Context, id: QuestionId) {
-        let due = context.now() + self.rules.escalate;
-        timers::set(changes, context, ESCALATE, &id.to_string(), due);
+    /// Puts a question to `receivers`; where there are none, it waits for somebody who can be reached, and not for time to pass.
+    async fn put_or_note(
+        &self,
+        changes: &mut ChangeSet,
+        context: &Context,
+        question: &Question,
+        receivers: Vec<String>,
+    ) -> Result<(), ReadError> {
+        let target = self.unreached(question.id);
+        if receivers.is_empty() {
+            let until = context.now() + KNOWN;
+            timers::set(changes, context, UNREACHED, &target, until);
+        } else {
+            timers::clear(changes, &context.store, &[UNREACHED], &target).await?;
+        }
+        self.put(changes, context, question, receivers).await
+    }
+
+    /// Names a question that reaches nobody by this port.
+    pub(super) fn unreached(&self, id: QuestionId) -> String {
+        format!("{}/{id}", self.port.name())
     }
 
     /// Puts a question that nobody answered to everybody.
@@ -196,10 +217,8 @@ impl Notifier {
         let id: QuestionId = target.parse().map_err(AgentError::permanent)?;
         if let Some(question) = open(id, context).await? {
             let all = self.reachable(context).await?;
-            if all.is_empty() {
-                self.escalate_later(&mut changes, context, id);
-            }
-            self.put(&mut changes, context, &question, all).await?;
+            self.put_or_note(&mut changes, context, &question, all)
+                .await?;
         }
         Ok(changes)
     }
@@ -232,6 +251,9 @@ impl Notifier {
     /// Sees to it that nobody is asked any more what is closed.
     async fn closed(&self, id: QuestionId, context: &Context) -> Result<ChangeSet, ReadError> {
         let mut changes = ChangeSet::new();
+        for (timer, target) in [(ESCALATE, id.to_string()), (UNREACHED, self.unreached(id))] {
+            timers::clear(&mut changes, &context.store, &[timer], &target).await?;
+        }
         for told in self.of_question(id, context).await? {
             let mut after = told.record.clone();
             after.due = context.now();
@@ -393,8 +415,8 @@ impl Agent for Notifier {
             run: Box::new(move |context, stop| {
                 let (sender, notifier) = (Arc::clone(&sender), notifier.clone());
                 Box::pin(async move {
-                    notifier.catch_up(&context).await;
-                    sender.run(&context, stop).await;
+                    let reaching = notifier.reach(&context, &stop);
+                    tokio::join!(reaching, sender.run(&context, stop.clone()));
                 })
             }),
         }]

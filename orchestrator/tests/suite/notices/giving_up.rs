@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_orchestrator::Agent;
-use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_orchestrator::questions::{self, Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::notice::NoticeState;
 use ropewalk_schemas::payload::SpecRevisionRefused;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
-use ropewalk_schemas::{Payload, QuestionId, Slug, SpecId, Subject, UserSlug};
+use ropewalk_schemas::timer::Timer;
+use ropewalk_schemas::{EventPattern, Payload, QuestionId, Slug, SpecId, Subject, UserSlug};
+use ropewalk_store::{EventFilter, Query};
 
 use super::paper::{Paper, house, listeners, notifier, rows};
 use super::{ask, begun, build, tell};
@@ -81,6 +83,45 @@ async fn what_waits_for_nobody_who_is_here_is_put_to_those_who_are() -> anyhow::
         after.close().await?;
     }
     Ok(())
+}
+
+/// Counts how often it was time to ask everybody.
+async fn escalations(house: &House) -> anyhow::Result<usize> {
+    let due = EventFilter {
+        pattern: Some(EventPattern::of("schedule.due")),
+        limit: Some(1_000),
+        ..EventFilter::default()
+    };
+    let due = house.services.store.events(&due).await?;
+    let names = due.iter().map(|stored| &stored.event.data["name"]);
+    Ok(names.filter(|name| **name == "notices.escalate").count())
+}
+
+#[tokio::test]
+async fn a_question_that_reaches_nobody_waits_for_somebody_and_not_for_time_to_pass()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&[]);
+    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let id = ask(&house).await?;
+    house.settle().await?;
+    for hours in [2, 30] {
+        house.pass(Duration::from_hours(hours)).await;
+        house.settle().await?;
+        assert_eq!(escalations(&house).await?, 1, "after {hours} hours more");
+    }
+    assert_eq!(rows(&house).await?.len(), 0);
+    paper.comes("bob");
+    let said = paper.said(&house, 1).await?;
+    assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
+    // Long before another period is over.
+    assert_eq!(escalations(&house).await?, 1);
+    questions::answer(&house.context("cli")?, id, "no", "bob", "cli").await?;
+    house.settle().await?;
+    let left = Query::new().one_of("name", ["notices.escalate", "notices.unreached"]);
+    assert_eq!(house.services.store.count::<Timer>(left).await?, 0);
+    house.close().await
 }
 
 #[tokio::test]

@@ -45,6 +45,8 @@ struct PaperState {
     /// How many pieces everything is told in; all at once where this is nothing.
     pieces: u32,
     is_lost: bool,
+    /// Whom it reaches beside those that it was made for.
+    newcomers: Vec<String>,
 }
 
 /// Paper on which everything is written that people are told.
@@ -74,6 +76,11 @@ impl Paper {
 
     pub(crate) fn away(&self, away: bool) {
         self.written().is_away = away;
+    }
+
+    /// Reaches somebody more from now on.
+    pub(crate) fn comes(&self, name: &str) {
+        self.written().newcomers.push(name.to_owned());
     }
 
     pub(crate) fn waits(&self, waits: Option<Duration>) {
@@ -228,7 +235,9 @@ impl Port for Paper {
 
     async fn receivers(&self, people: &[UserSlug], _: &Store) -> Result<Vec<String>, ReadError> {
         let people = people.iter().map(ToString::to_string);
-        Ok(people.filter(|name| self.reaches.contains(name)).collect())
+        let newcomers = self.written().newcomers.clone();
+        let is_reached = |name: &String| self.reaches.contains(name) || newcomers.contains(name);
+        Ok(people.filter(is_reached).collect())
     }
 
     async fn send(
