@@ -159,7 +159,7 @@ pub(crate) trait Api: Send + Sync + 'static {
     /// Fetches what somebody sent, of at most `most` bytes.
     async fn fetch(&self, id: &str, most: u64) -> Result<Vec<u8>, ApiError>;
 
-    /// Shows a line to whoever pressed a button.
+    /// Shows a line to whoever pressed a button; without letters the phone waits no longer, and shows nothing.
     async fn show(&self, press: &str, line: &str) -> Result<(), ApiError>;
 
     /// Says which commands there are.

@@ -1,14 +1,17 @@
 //! Hears what people do in Telegram, in one process at a time: it asks for it, or lets Telegram bring it, see `bot/hook.rs`.
 
 pub(crate) mod hook;
+mod intake;
+mod presses;
 mod settling;
 
 use std::time::Duration;
 
+use intake::Intake;
 use ropewalk_orchestrator::notices::Turn;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::InvalidId;
-use settling::{REST, settle};
+use settling::REST;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use url::Url;
@@ -133,7 +136,7 @@ async fn offer(surface: &Surface, mut said: Result<(), ApiError>, stop: &Cancell
 }
 
 async fn poll(surface: &Surface, mut offered: bool, stop: &CancellationToken) {
-    let mut offset = 0;
+    let mut intake = Intake::default();
     let mut away = Away::default();
     while !stop.is_cancelled() {
         if !offered {
@@ -141,18 +144,15 @@ async fn poll(surface: &Surface, mut offered: bool, stop: &CancellationToken) {
         }
         let updates = tokio::select! {
             () = stop.cancelled() => return,
-            updates = surface.api.updates(offset) => updates,
+            updates = surface.api.updates(intake.offset()) => updates,
         };
         let rest = match updates {
             Ok(updates) => {
                 away = Away::default();
-                for update in updates {
-                    if !settle(surface, &update, stop).await {
-                        return;
-                    }
-                    // Asked for from here on, Telegram forgets what is done.
-                    offset = update.id + 1;
+                if !intake.settle(surface, &updates, stop).await {
+                    return;
                 }
+                intake.rest().await;
                 continue;
             }
             Err(error) => away.rest(&error),

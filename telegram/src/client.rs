@@ -249,11 +249,10 @@ impl Api for TelegramClient {
 
     async fn show(&self, press: &str, line: &str) -> Result<(), ApiError> {
         let id = CallbackQueryId(press.to_owned());
-        let answer = self
-            .bot
-            .answer_callback_query(id)
-            .text(line)
-            .show_alert(false);
+        let mut answer = self.bot.answer_callback_query(id).show_alert(false);
+        if !line.is_empty() {
+            answer = answer.text(line);
+        }
         answer.await.map(drop).map_err(translated)
     }
 

@@ -8,7 +8,6 @@ use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::notices::summary_of_last_day;
 use ropewalk_schemas::Slug;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::specification::Complexity;
 
 use crate::commands::{self, Command};
@@ -121,7 +120,7 @@ async fn defaults(surface: &Surface, whom: &Whom) -> String {
     let answered = answer_defaults(&surface.context(), &whom.person, CHANNEL).await;
     match answered {
         Ok(done) => words::defaults(&done),
-        Err(error) => Words::of(&error).to_string(),
+        Err(error) => refusal::answer(&error),
     }
 }
 

@@ -13,6 +13,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use crate::keyboard::Mark;
 use crate::surface::{CHANNEL, PressAnswer, Surface, SurfaceError, Whom};
+use crate::words::refusal;
 use crate::{builds, drafts, port, starting, talk};
 
 /// How long a button works after it was sent.
@@ -241,7 +242,8 @@ async fn answered(
         }
         Err(RefusedAnswer::Answer(AnswerError::Read(error))) => Err(error.into()),
         Err(RefusedAnswer::Answer(AnswerError::Commit(error))) => Err(error.into()),
-        Err(refused) => Ok(Words::of(&refused).to_string()),
+        Err(RefusedAnswer::Answer(refused)) => Ok(refusal::answer(&refused)),
+        Err(RefusedAnswer::Forbidden(refused)) => Ok(Words::of(&refused).to_string()),
     }
 }
 

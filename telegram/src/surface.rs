@@ -1,7 +1,8 @@
 //! Holds what every answer of the bot may use.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -31,6 +32,8 @@ pub(crate) struct Surface {
     pub(crate) api: Arc<dyn Api>,
     /// Told when there is something to say.
     pub(crate) wake: Arc<Notify>,
+    pub(crate) presses: Arc<PressLog>,
+    pub(crate) fetched: Arc<FetchedFiles>,
     /// The number of the bot.
     pub(crate) bot: i64,
     /// Its name, once somebody said it.
@@ -94,6 +97,60 @@ impl From<String> for PressAnswer {
     }
 }
 
+/// Which presses of the updates in hand were answered: each can be, once.
+#[derive(Default)]
+pub(crate) struct PressLog(Mutex<HashMap<i64, bool>>);
+
+impl PressLog {
+    /// Notes that a press is answered without words; returns whether it was not answered before.
+    pub(crate) fn put_off(&self, update: i64) -> bool {
+        let mut answered = self.answered();
+        let is_first = !answered.contains_key(&update);
+        answered.entry(update).or_insert(false);
+        is_first
+    }
+
+    /// Notes what a press came to; returns whether that is still the answer to it.
+    pub(crate) fn came_to_something(&self, update: i64) -> bool {
+        *self.answered().entry(update).or_insert(true)
+    }
+
+    /// Forgets an update that is done.
+    pub(crate) fn forget(&self, update: i64) {
+        self.answered().remove(&update);
+    }
+
+    /// The updates whose press was answered, and whether with what it came to.
+    fn answered(&self) -> MutexGuard<'_, HashMap<i64, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The files that were fetched before their messages are done, by what Telegram calls them.
+#[derive(Default)]
+pub(crate) struct FetchedFiles(Mutex<HashMap<String, Result<Vec<u8>, ApiError>>>);
+
+impl FetchedFiles {
+    /// Keeps what came of fetching a file.
+    pub(crate) fn keep(&self, file: &str, fetched: Result<Vec<u8>, ApiError>) {
+        self.files().insert(file.to_owned(), fetched);
+    }
+
+    /// Returns whether it is known what came of fetching a file.
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.files().contains_key(file)
+    }
+
+    /// Gives away what came of fetching a file.
+    pub(crate) fn take(&self, file: &str) -> Option<Result<Vec<u8>, ApiError>> {
+        self.files().remove(file)
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<String, Result<Vec<u8>, ApiError>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What a bot works with.
 #[derive(Clone)]
 pub struct Parts {
@@ -125,6 +182,8 @@ impl Surface {
             rules: parts.rules,
             bot: parts.client.id(),
             name: Arc::default(),
+            presses: Arc::default(),
+            fetched: Arc::default(),
             wake: parts.client.wake(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
@@ -165,9 +224,9 @@ pub(crate) enum SurfaceError {
     Api(#[from] ApiError),
 }
 
-impl From<ropewalk_desk::phones::CommitOrRead> for SurfaceError {
-    fn from(error: ropewalk_desk::phones::CommitOrRead) -> Self {
-        use ropewalk_desk::phones::CommitOrRead;
+impl From<ropewalk_store::CommitOrRead> for SurfaceError {
+    fn from(error: ropewalk_store::CommitOrRead) -> Self {
+        use ropewalk_store::CommitOrRead;
         match error {
             CommitOrRead::Read(error) => error.into(),
             CommitOrRead::Commit(error) => error.into(),

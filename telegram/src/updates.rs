@@ -4,12 +4,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::clip;
-use ropewalk_schemas::phone::{ChatUser, Reply, UpdateRecord};
+use ropewalk_schemas::phone::{ChatUser, Phone, Reply, UpdateRecord};
 use tracing::{debug, info};
 
 use crate::api::{Interaction, Update};
 use crate::commands::{self, TextInput};
-use crate::surface::{Answer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::{files, orders, press, styled, talk};
 
 /// How many letters of what a press came to are shown; Telegram takes 200.
@@ -60,7 +60,8 @@ pub(crate) async fn perform(
     begun: Option<UpdateRecord>,
 ) -> Result<(), SurfaceError> {
     failpoint!("telegram.update.begun");
-    let outcome = act(surface, whom, did).await?;
+    let update = begun.map(|begun| begun.update);
+    let outcome = act(surface, whom, did, update).await?;
     failpoint!("telegram.update.acted");
     let done = begun.map(|begun| UpdateRecord {
         done: true,
@@ -76,6 +77,9 @@ pub(crate) async fn perform(
         phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
         phone.starting = phone.starting.take().filter(|shown| is_open(&shown.nonce));
         phone.replies.extend(outcome.replies.iter().cloned());
+        let late = outcome.late.as_ref();
+        let late = late.filter(|late| !waits(phone, late)).cloned();
+        phone.replies.extend(late);
     })
     .await?;
     surface.wake.notify_one();
@@ -91,6 +95,14 @@ struct UpdateOutcome {
     decided: Option<String>,
     /// What is answered.
     replies: Vec<Reply>,
+    /// What a press came to that was answered without words before.
+    late: Option<Reply>,
+}
+
+/// Says whether the same is to be said already: who presses many buttons that mean nothing hears that once.
+fn waits(phone: &Phone, reply: &Reply) -> bool {
+    let mut waiting = phone.replies.iter();
+    waiting.any(|other| other.chat == reply.chat && other.text == reply.text)
 }
 
 /// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
@@ -105,6 +117,7 @@ async fn act(
     surface: &Surface,
     whom: &Whom,
     did: &Interaction,
+    update: Option<i64>,
 ) -> Result<UpdateOutcome, SurfaceError> {
     if let Interaction::Wrote { text, .. } = did
         && surface.is_for_another(text).await?
@@ -119,16 +132,7 @@ async fn act(
             data,
         } => {
             let pressed = press::pressed(surface, whom, *message, data).await?;
-            let line = styled::line(&pressed.line);
-            let line = clip::letters(&line, LINE);
-            if let Err(error) = surface.api.show(id, &line).await {
-                debug!("nobody saw what a press came to: {error}");
-            }
-            return Ok(UpdateOutcome {
-                spent,
-                decided: pressed.decided,
-                replies: pressed.reply.into_iter().collect(),
-            });
+            return Ok(told_of(surface, whom, pressed, (id, update)).await);
         }
         Interaction::Wrote {
             forwarded: true, ..
@@ -178,7 +182,38 @@ async fn act(
         spent,
         decided: None,
         replies: reply.into_iter().collect(),
+        late: None,
     })
+}
+
+/// Says what a press came to: on the phone that waits for it, else in the chat, unless another reply tells it there.
+async fn told_of(
+    surface: &Surface,
+    whom: &Whom,
+    pressed: PressAnswer,
+    (press, update): (&str, Option<i64>),
+) -> UpdateOutcome {
+    let PressAnswer {
+        line,
+        reply,
+        decided,
+    } = pressed;
+    let mut late = None;
+    if update.is_none_or(|update| surface.presses.came_to_something(update)) {
+        let line = styled::line(&line);
+        let line = clip::letters(&line, LINE);
+        if let Err(error) = surface.api.show(press, &line).await {
+            debug!("nobody saw what a press came to: {error}");
+        }
+    } else if reply.is_none() {
+        late = Some(surface.reply(whom.chat, line));
+    }
+    UpdateOutcome {
+        spent: false,
+        decided,
+        replies: reply.into_iter().collect(),
+        late,
+    }
 }
 
 /// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.

@@ -4,11 +4,13 @@ Method names are matched without regard to case, as api.telegram.org does; getMe
 POST /__fault {"mode": "flood" | "still" | "away" | "topicless" | "lost" | "early" | "stranger" | "none", "after": messages}: answers 429 with retry_after, perhaps
 to all but the first so many messages, or to edits, or none at all, or knows no topic, or brings updates of any kind, as of what happened before a bot
 said which it wants, until told otherwise, or knows no bot by the token; "lost" takes the next message and hangs up.
-POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
+POST /__file {"id": …, "data": base64, or "zeros": how many, "held": whether}: what the emulator gives to whoever fetches that file; while
+it is held, whoever fetches it waits.
 GET /__said: what was asked of it and done, each with its parameters and its second, in order; `offset` is the update that is asked for
 next, `brought` lists the updates that were brought to whoever asked, each with how often, `rivals` is how often somebody asked while
 somebody else did.
 """
+import asyncio
 import base64
 import json
 import socket
@@ -55,6 +57,7 @@ fault = {"mode": "none", "after": 0, "met": 0, "refused": 0}
 said = []
 asked_from = {"offset": 0, "rivals": 0}
 brought = {}
+let_go = {}
 
 
 async def faulty(request):
@@ -85,6 +88,8 @@ async def faulty(request):
         return web.json_response(NO_TOPIC, status=400)
     if method == "getupdates":
         asked_from["offset"] = parameters.get("offset", 0)
+    if method == "getfile" and parameters.get("file_id") in let_go:
+        await let_go[parameters["file_id"]].wait()
     response = await answer(request)
     if fault["mode"] == "away" and method == "getupdates":
         # Who has waited for news since before it went away hears none either.
@@ -115,8 +120,12 @@ async def set_fault(request):
 
 async def add_file(request):
     body = await request.json()
-    data = base64.b64decode(body["data"]) if "data" in body else bytes(body["zeros"])
-    emulator.assets[body["id"]] = {"data": data}
+    if "held" in body:
+        event = let_go.setdefault(body["id"], asyncio.Event())
+        event.clear() if body["held"] else event.set()
+    if "data" in body or "zeros" in body:
+        data = base64.b64decode(body["data"]) if "data" in body else bytes(body["zeros"])
+        emulator.assets[body["id"]] = {"data": data}
     return web.json_response({"ok": True})
 
 

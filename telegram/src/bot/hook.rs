@@ -1,12 +1,13 @@
 //! Takes what people do in Telegram where Telegram brings it: one update after the other, each to its end.
 
+use std::slice;
 use std::time::Duration;
 
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::{ContentHash, InvalidId};
 use tokio::sync::{mpsc, oneshot};
 
-use super::settling::settle;
+use super::presses::settle_first;
 use crate::api::Update;
 use crate::client;
 use crate::surface::{Parts, Surface};
@@ -56,7 +57,7 @@ impl UpdateHook {
                 let Some(BroughtUpdate { update, done }) = next else {
                     return;
                 };
-                if !settle(&surface, &update, &stop).await {
+                if !settle_first(&surface, slice::from_ref(&update), &stop).await {
                     return;
                 }
                 // Who has gone meanwhile brings it again and finds it done.

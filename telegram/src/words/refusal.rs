@@ -7,13 +7,18 @@ use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
+use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::illegal;
 use ropewalk_schemas::specification::SpecState;
 
+use crate::commands::SAID_BACK;
+
 const IDEAS: &str = "/ideas lists them";
 const ANOTHER_IDEA: &str = "/newtask begins another";
+const PUT_AGAIN: &str = "/questions puts what is open again";
 
 /// Says why words were not taken.
 pub(crate) fn chat(error: &ChatError) -> String {
@@ -31,6 +36,30 @@ pub(crate) fn chat(error: &ChatError) -> String {
         error => return Words::of(error).to_string(),
     };
     said(error, next)
+}
+
+/// Says why an answer was not taken.
+pub(crate) fn answer(error: &AnswerError) -> String {
+    let told = match error {
+        AnswerError::Unknown(_) => "that question is gone".to_owned(),
+        AnswerError::Closed { state, by, .. } => format!("that question is {state} already{by}"),
+        AnswerError::Empty { .. } => "that says nothing, so that it decides nothing".to_owned(),
+        AnswerError::NotAChoice { text, .. } => format!(
+            "`{}` is none of the choices, so that it decides nothing; press a button",
+            clip::letters(text, SAID_BACK)
+        ),
+        AnswerError::WordsMissing { .. } => {
+            "that choice is nothing without words of yours; press its button, and write them then"
+                .to_owned()
+        }
+        AnswerError::WordsBeside { .. } => {
+            "that choice takes no words; press its button alone".to_owned()
+        }
+        error @ (AnswerError::Read(_) | AnswerError::Commit(_)) => {
+            return Words::of(error).to_string();
+        }
+    };
+    format!("{told}; {PUT_AGAIN}")
 }
 
 /// Says why a file was not kept.
@@ -171,7 +200,7 @@ fn said(error: &impl std::error::Error, next: impl Into<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::{Slug, SpecId};
+    use ropewalk_schemas::{ChoiceId, QuestionId, Slug, SpecId};
     use serde_json::json;
 
     use super::*;
@@ -191,9 +220,21 @@ mod tests {
     fn no_refusal_names_a_verb_of_the_terminal_or_an_id() {
         let (idea, build) = (Slug::parse("walks").unwrap(), build());
         let spec: SpecId = ID.parse().unwrap();
+        let question: QuestionId = ID.parse().unwrap();
+        let choices = format!("`{ID}` (Yes)");
         let next = "`ropewalk spec show` shows it".to_owned();
         let (by, at) = (build.user.clone(), String::new());
         let told = [
+            answer(&AnswerError::Unknown(question)),
+            answer(&AnswerError::NotAChoice {
+                id: question,
+                text: "by boat".to_owned(),
+                choices: choices.clone(),
+            }),
+            answer(&AnswerError::Empty { choices }),
+            answer(&AnswerError::WordsMissing {
+                choice: ChoiceId::parse("other").unwrap(),
+            }),
             chat(&ChatError::Taken(idea.clone())),
             chat(&ChatError::Abandoned(idea.clone())),
             chat(&ChatError::Unknown(idea.clone())),

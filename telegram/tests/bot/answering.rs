@@ -182,6 +182,31 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_answer_is_refused_in_words_of_the_phone() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let only_choices = QuestionRequest {
+        free_text: false,
+        ..asking("missing_context", "Which way?")?
+    };
+    let id = house.put(ChangeSet::new(), only_choices).await?;
+    let asked = phones.message(ADA, "Which way?").await?;
+    for (words, part) in [
+        ("by boat", "by boat is none of the choices"),
+        ("Something else...", "is nothing without words of yours"),
+    ] {
+        phones.reply(ADA, &asked, words).await?;
+        let told = phones.message(ADA, part).await?.text;
+        assert!(told.contains("/questions"), "{told}");
+        for elsewhere in [id.to_string().as_str(), "ropewalk", "merge", "other"] {
+            assert!(!told.contains(elsewhere), "{elsewhere} in {told}");
+        }
+    }
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_again()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);

@@ -1,5 +1,7 @@
 //! Builds are steered from a phone, by the verbs and rights of every other surface.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::build::Build;
@@ -286,6 +288,53 @@ async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_la
         wishes(&house).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    built(&house, "walks", "succeeded").await?;
+    let shown = told(&phones, ADA, "/land walks").await?;
+    house.ask("missing_context", "Where?").await?;
+    let asked = phones.message(ADA, "Where?").await?;
+    house.look_for(Duration::from_secs(3));
+    // Both come together, and what takes its time first.
+    phones.fault("away").await?;
+    phones
+        .press(ADA, ADA, shown.id, &shown.buttons[0].1)
+        .await?;
+    phones
+        .press(BOB, BOB, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones.fault("none").await?;
+    let answered = until("both answered", || async {
+        let answered = phones.did("answercallbackquery").await?;
+        Ok((answered.len() == 2).then_some(answered))
+    })
+    .await?;
+    assert_eq!(wishes(&house).await?, [], "nothing came of it yet");
+    for one in &answered {
+        assert!(one["parameters"]["text"].is_null(), "without words: {one}");
+    }
+    phones
+        .message(BOB, "This was asked of somebody else.")
+        .await?;
+    assert_eq!(
+        wishes(&house).await?,
+        [(BranchWish::Merge, "ada".to_owned())]
+    );
+    until("what stands in the place of the buttons", || async {
+        let edits = phones.did("editmessagetext").await?;
+        let text = |edit: &Value| edit["parameters"]["text"].to_string();
+        let is_told = |edit: &Value| text(edit).contains("ada lets the build of walks be landed");
+        Ok(edits.iter().any(is_told).then_some(()))
+    })
+    .await?;
+    let answered = phones.did("answercallbackquery").await?;
+    assert_eq!(answered.len(), 2, "each once: {answered:?}");
     house.close().await
 }
 

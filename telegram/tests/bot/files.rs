@@ -8,7 +8,7 @@ use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House};
+use crate::house::{ADA, BOB, House};
 use crate::phones::{Phones, until};
 
 /// The beginning of a photo.
@@ -127,6 +127,50 @@ async fn files_are_kept_with_the_idea_and_told_in_its_conversation() -> anyhow::
             b"OggS\0\0".to_vec()
         ]
     );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_takes_its_time_keeps_nobody_but_its_sender_waiting_and_is_not_lost()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    let bob = phones.message(BOB, "Where?").await?;
+    phones.hold("notes", b"Count steps.\n").await?;
+    phones.hold_back("notes", true).await?;
+    phones
+        .send(ADA, document("notes", "notes.md", 13), "My notes")
+        .await?;
+    phones.write(ADA, ADA, "And count rests").await?;
+    phones.press(BOB, BOB, bob.id, &bob.buttons[1].1).await?;
+    phones.shown("Taken: Leave it").await?;
+    let answer = house.question(id).await?.answer;
+    assert_eq!(answer.map(|answer| answer.by), Some("bob".to_owned()));
+    let first = said(&house).await?;
+    assert_eq!(
+        first.len(),
+        1,
+        "what ada sent comes in its order: {first:?}"
+    );
+
+    // Telegram has forgotten none of it.
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.hold_back("notes", false).await?;
+    phones
+        .message(ADA, "Kept with walks as attachments/notes.md.")
+        .await?;
+    let said = until("what ada wrote behind it", || async {
+        let said = said(&house).await?;
+        Ok((said.len() == 3).then_some(said))
+    })
+    .await?;
+    assert!(said[1].0.starts_with("My notes\n"), "{said:?}");
+    assert_eq!(said[2].0, "And count rests");
+    assert_eq!(phones.did("answercallbackquery").await?.len(), 1);
     house.close().await
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct House {
     supervisor: Supervisor,
     /// Where the branch stands that everything lands in; where a build does as long as nobody moves it on.
     main: Arc<Mutex<Option<CommitId>>>,
+    /// How long it takes to find out what landing a build comes to.
+    looking: Arc<Mutex<Duration>>,
 }
 
 impl House {
@@ -179,6 +181,8 @@ impl House {
         let questions = QuestionService::new(Deadlines::default())?;
         let main = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&main);
+        let looking: Arc<Mutex<Duration>> = Arc::default();
+        let taking = Arc::clone(&looking);
         let parts = Parts {
             client,
             people,
@@ -189,7 +193,11 @@ impl House {
             chats_with: vec!["scripted".to_owned()],
             landings: Arc::new(move |build| {
                 let onto = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                Box::pin(async move { landing(&build, onto) })
+                let time = *taking.lock().unwrap_or_else(PoisonError::into_inner);
+                Box::pin(async move {
+                    tokio::time::sleep(time).await;
+                    landing(&build, onto)
+                })
             }),
             state: directory.to_owned(),
         };
@@ -205,12 +213,18 @@ impl House {
             services,
             supervisor,
             main,
+            looking,
         })
     }
 
     /// Moves the branch on that everything lands in.
     pub(crate) fn move_main(&self, to: CommitId) {
         *self.main.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+    }
+
+    /// Lets it take so long to find out what landing a build comes to.
+    pub(crate) fn look_for(&self, time: Duration) {
+        *self.looking.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
     pub(crate) fn context(&self) -> anyhow::Result<Context> {

@@ -97,6 +97,12 @@ impl Phones {
         self.post("__file", &file).await
     }
 
+    /// Lets whoever fetches a file wait until it is held no more.
+    pub(crate) async fn hold_back(&self, id: &str, held: bool) -> anyhow::Result<()> {
+        self.post("__file", &json!({ "id": id, "held": held }))
+            .await
+    }
+
     /// Lets a user send a file: `kind` and `file` as Telegram writes them.
     pub(crate) async fn send(
         &self,
@@ -202,14 +208,22 @@ impl Phones {
         .await
     }
 
-    /// Waits until the last line that was shown for a press holds `part`.
+    /// Waits until the last line that was shown for a press holds `part`; where that press took its time, until a message does.
     pub(crate) async fn shown(&self, part: &str) -> anyhow::Result<()> {
+        let holds = |one: &Value| {
+            let text = one["parameters"]["text"].as_str();
+            text.is_some_and(|text| text.contains(part))
+        };
         until(&format!("`{part}` shown"), || async {
             let shown = self.did("answercallbackquery").await?;
-            let last = shown
-                .last()
-                .and_then(|one| one["parameters"]["text"].as_str());
-            Ok(last.is_some_and(|line| line.contains(part)).then_some(()))
+            let last = shown.last();
+            let is_late = last.is_some_and(|one| one["parameters"]["text"].is_null());
+            let is_told = if is_late {
+                self.did("sendmessage").await?.iter().any(holds)
+            } else {
+                last.is_some_and(holds)
+            };
+            Ok(is_told.then_some(()))
         })
         .await
     }

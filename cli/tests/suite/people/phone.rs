@@ -107,18 +107,20 @@ pub(super) fn press(server: &TelegramServer, sent: &Value, label: &str) {
     update(server, &json!({ "callback_query": press }));
 }
 
-/// Waits until the last line that was shown for a press holds `line`.
+/// Waits until the last line that was shown for a press holds `line`; where that press took its time, until a message does.
 pub(super) fn sees(server: &TelegramServer, line: &str) {
     let began = Instant::now();
     loop {
         let told = ask(server, "GET /__said", None);
-        let said = told["said"].as_array().unwrap().iter();
-        let mut shown = said.filter(|one| one["method"] == "answercallbackquery");
-        if shown
-            .next_back()
-            .and_then(|one| one["parameters"]["text"].as_str())
-            .is_some_and(|shown| shown.contains(line))
-        {
+        let said = told["said"].as_array().unwrap();
+        let by = |method: &'static str| said.iter().filter(move |one| one["method"] == method);
+        let holds = |one: &Value| {
+            let text = one["parameters"]["text"].as_str();
+            text.is_some_and(|text| text.contains(line))
+        };
+        let last = by("answercallbackquery").next_back();
+        let is_late = last.is_some_and(|one| one["parameters"]["text"].is_null());
+        if last.is_some_and(holds) || (is_late && by("sendmessage").any(holds)) {
             return;
         }
         assert!(began.elapsed() < Duration::from_mins(1), "{line}: {told:#}");
