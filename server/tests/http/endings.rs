@@ -1,4 +1,7 @@
-//! What people and programs are told of how a question ends when nobody answers, and how connections end with the process.
+//! How long questions wait, what people and programs are told of how one ends when nobody answers, and how connections end
+//! with the process.
+
+mod waiting;
 
 use std::time::Duration;
 

@@ -23,11 +23,18 @@ struct Surfaces {
 impl Surfaces {
     /// Starts a project of three tasks; where it is `held`, the model of each waits until the test lets it go.
     fn new(held: bool) -> Self {
+        Self::scripted(|world| {
+            (1..=3)
+                .map(|number| task(number, held.then(|| signal(world, number))))
+                .collect()
+        })
+    }
+
+    /// Starts a project whose models answer from `script` first.
+    fn scripted(script: impl FnOnce(&World) -> String) -> Self {
         let world = World::scripted();
         let others = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
-        let script: String = (1..=3)
-            .map(|number| task(number, held.then(|| signal(&world, number))))
-            .collect();
+        let script = script(&world);
         world.write("../script.yaml", &(script + &others));
         world.git(&["add", "."]);
         world.git(&["commit", "--quiet", "--message=project"]);
@@ -105,6 +112,124 @@ fn task(number: usize, until: Option<PathBuf>) -> String {
          - agent: build\n  task: T-00{number}\n  turn: 2\n  reply:\n    tools:\n\
          \x20     - name: finish\n        input: {{ summary: \"Done.\" }}\n"
     )
+}
+
+/// A plan of five tasks: three are done, then the fourth fails each time, once a file is there, and the fifth needs it.
+fn stubborn(world: &World) -> String {
+    let files = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"];
+    let tasks: Vec<Value> = (1..).zip(files).map(|(number, file)| {
+        let needs = if number == 5 { vec!["T-004"] } else { Vec::new() };
+        json!({
+            "id": format!("T-00{number}"), "phase": "project", "action": "CREATE", "file": file, "more_files": [],
+            "requirements": [{ "id": "FR-1", "text": file }], "gotchas": [], "depends_on": needs,
+            "validation": { "command": format!("grep -q walk {file}"), "expected": "exit 0" },
+        })
+    }).collect();
+    let document = json!({
+        "title": "Walks", "context_read": [], "missing_inputs": [], "objective": "Keep lists of walks.",
+        "success_criteria": ["the files are there"], "out_of_scope": [], "requirements": [{
+            "id": "FR-1", "text": "Walks are listed.", "priority": "must", "acceptance": "the files are there",
+            "source": "planning/brief.md",
+        }],
+        "quality": [], "new_files": [], "modified_files": [], "avoid_files": [], "interfaces": [], "data": [],
+        "dependencies": [], "gotchas": [], "validation": ["test -f a.txt"], "risks": [],
+    });
+    let plan = json!({ "document": document, "tasks": tasks });
+    let planned = format!(
+        "- agent: specification\n  reply: {{ tools: [{{ name: specification, input: {plan} }}] }}\n"
+    );
+    let done: String = (1..=3).map(|number| task(number, None)).collect();
+    let until = format!("    until: {}\n", signal(world, 4).display());
+    let fail = |attempt: u8| {
+        format!(
+            "- agent: build\n  task: T-004\n  attempt: {attempt}\n  turn: 1\n  reply:\n{until}    tools:\n\
+             \x20     - name: write\n        input: {{ path: d.txt, content: \"try {attempt}\\n\" }}\n"
+        )
+    };
+    let fails = [1, 2, 3].map(fail).concat();
+    let gives_up = "- agent: build\n  task: T-004\n  turn: 2\n  reply:\n    tools:\n\
+                    \x20     - name: finish\n        input: { summary: \"Done.\" }\n";
+    format!("{planned}{done}{fails}{gives_up}")
+}
+
+/// Returns all that the phone was told, without the marks of code.
+fn all_told(ada: &Surfaces) -> String {
+    let told = phone::messages(&ada.server, "");
+    let told = told.iter().map(|one| text(&one["parameters"]["text"]));
+    told.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn how_a_build_went_is_told_on_a_phone_with_the_numbers_that_the_api_has() {
+    let ada = Surfaces::scripted(stubborn);
+    specified(&ada.world);
+    phone::hears(&ada.server, "Yes holds for revision 1 with the hash");
+    let shown = ada.say("/execute walks", "5 tasks, up to 4 at once.");
+    ada.press(&shown, "Start", "Approved: revision 1 is built.");
+    phone::hears(&ada.server, "The build of walks began");
+    until(&ada.world, "event list --type task.completed", |done| {
+        done.as_array().is_some_and(|done| done.len() == 3)
+    });
+    ada.let_go(4);
+    // What it means comes at once, together with what was gathered until then.
+    phone::hears(&ada.server, "Task T-004 of walks failed");
+    phone::hears(&ada.server, "Half of walks is done");
+    let failed = ada.events("task.failed");
+    let last = failed.iter().find(|one| one["data"]["will_retry"] == false);
+    let last = &last.unwrap()["data"];
+    assert_eq!(
+        (&last["blocked"], &last["continuing"]),
+        (&json!(1), &json!(0))
+    );
+    let told = all_told(&ada);
+    let plain = |words: &Value| text(words).lines().next().unwrap().replace('`', "");
+    for part in [
+        plain(&last["error"]),
+        plain(&last["recommended"]),
+        "1 blocked by it, 0 go on without it.".to_owned(),
+        "3 of 5 tasks have.".to_owned(),
+    ] {
+        assert!(told.contains(&part), "{part} in {told}");
+    }
+    for number in 1..=3 {
+        let alone = format!("Task T-00{number} of walks landed");
+        let as_half = format!("Task T-00{number} landed, 3 of 5");
+        assert!(told.contains(&alone) || told.contains(&as_half), "{told}");
+    }
+
+    let asked = phone::hears(&ada.server, "can't complete task: T-004");
+    let open = ada.read("/api/questions");
+    assert_eq!(open["items"][0]["trigger"], "task_failed_repeatedly");
+    let manually = "I'll fix this manually";
+    ada.press(&asked, manually, &format!("Taken: {manually}"));
+    let builds = ada.read("/api/builds");
+    let id = text(&builds["items"][0]["id"]).to_owned();
+    let build = build_when(&ada, &id, |build| build["state"] == "failed");
+    assert_eq!(build["reason"], "failed: `T-004`; blocked: `T-005`");
+    let states: Vec<&str> = build["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| text(&task["state"]))
+        .collect();
+    assert_eq!(
+        states,
+        ["complete", "complete", "complete", "failed", "blocked"]
+    );
+    let counts = json!({ "total": 5, "complete": 3, "failed": 1, "skipped": 0, "blocked": 1 });
+    assert_eq!(ada.events("build.completed")[0]["data"]["counts"], counts);
+    let ended = phone::hears(&ada.server, "The build of walks is failed");
+    let ended = text(&ended["parameters"]["text"]);
+    assert!(
+        ended.contains("3 completed, 1 failed, 1 blocked of 5 tasks."),
+        "{ended}"
+    );
+    let summary = ada.say("/summary", "Summary since");
+    let summary = text(&summary["parameters"]["text"]);
+    for part in ["1 begun, 1 failed", "1 failed, 3 landed"] {
+        assert!(summary.contains(part), "{part} in {summary}");
+    }
+    ada.stop();
 }
 
 #[test]
