@@ -18,7 +18,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{RepoPath, RequirementId, TaskId};
 use serde_json::{Value, json};
 
-use super::context::{BuildChanges, ReviewedBuild, Remark, moment};
+use super::context::{BuildChanges, Remark, ReviewedBuild, moment};
 use super::findings::{self, Findings};
 use ropewalk_engine::schema_of;
 
