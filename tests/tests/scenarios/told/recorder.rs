@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::cache::{CacheHit, PromptCache};
@@ -95,9 +96,9 @@ fn write(to: &mut impl Write, message: &HttpMessage) -> io::Result<()> {
     to.flush()
 }
 
+/// Answers what one caller asks, each request on a connection of its own: a server ends one that was silent for seconds, and
+/// a request that meets that end would come again.
 fn pass_on(caller: TcpStream, target: &str, log: &Mutex<Log>) -> io::Result<()> {
-    let mut server = TcpStream::connect(target)?;
-    let mut answers = BufReader::new(server.try_clone()?);
     let mut back = caller.try_clone()?;
     let mut requests = BufReader::new(caller);
     while let Some(request) = read(&mut requests)? {
@@ -108,8 +109,9 @@ fn pass_on(caller: TcpStream, target: &str, log: &Mutex<Log>) -> io::Result<()> 
             log.bodies.push((body, hit));
             hit
         });
+        let mut server = TcpStream::connect(target)?;
         write(&mut server, &request)?;
-        let Some(mut answer) = read(&mut answers)? else {
+        let Some(mut answer) = read(&mut BufReader::new(server))? else {
             break;
         };
         if let Some(hit) = read_before {
@@ -137,4 +139,46 @@ fn counted(body: &[u8], hit: CacheHit) -> Vec<u8> {
         }
     });
     lines.collect::<String>().into_bytes()
+}
+
+/// A server that answers each connection once, and ends it.
+fn forgetful() -> io::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let target = listener.local_addr()?.to_string();
+    thread::spawn(move || {
+        for mut caller in listener.incoming().map_while(Result::ok) {
+            let request = read(&mut BufReader::new(&caller));
+            let answer = HttpMessage {
+                head: "HTTP/1.1 200 OK\r\n".to_owned(),
+                body: request.map_or(Vec::new(), |request| {
+                    request.map_or(Vec::new(), |one| one.body)
+                }),
+            };
+            drop(write(&mut caller, &answer));
+        }
+    });
+    Ok(target)
+}
+
+#[test]
+fn a_caller_who_stays_is_answered_though_the_server_has_ended_its_connection() -> anyhow::Result<()>
+{
+    let recorder = Recorder::start(&forgetful()?)?;
+    let mut caller = TcpStream::connect(recorder.url.trim_start_matches("http://"))?;
+    let mut answers = BufReader::new(caller.try_clone()?);
+    for body in ["{\"turn\":1}", "{\"turn\":2}"] {
+        let head = "POST /v1/messages HTTP/1.1\r\n".to_owned();
+        let body = body.as_bytes().to_vec();
+        write(
+            &mut caller,
+            &HttpMessage {
+                head,
+                body: body.clone(),
+            },
+        )?;
+        let answer = read(&mut answers)?.context("no answer")?;
+        assert_eq!(answer.body, body);
+    }
+    assert_eq!(recorder.bodies().len(), 2);
+    Ok(())
 }
