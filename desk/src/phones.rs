@@ -3,8 +3,9 @@
 use chrono::TimeDelta;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::token;
+use ropewalk_schemas::payload::PhoneLinked;
 use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
-use ropewalk_schemas::{ContentHash, Event, UserSlug};
+use ropewalk_schemas::{ContentHash, Event, Payload, Subject, UserSlug};
 use ropewalk_store::{
     ChangeSet, CommitError, CommitOrRead, Query, ReadError, Store, Versioned, retry_on_conflict,
 };
@@ -52,7 +53,7 @@ pub async fn code(
     Ok(code)
 }
 
-/// Links whoever writes in a chat to the person that a code was made for, once.
+/// Links whoever writes in a chat to the person that a code was made for, once, and tells of it.
 pub async fn link(
     context: &Context,
     people: &People,
@@ -84,6 +85,10 @@ pub async fn link(
         };
         changes.update(other, &unlinked);
     }
+    let payload = Payload::PhoneLinked(PhoneLinked {
+        person: person.name.clone(),
+    });
+    changes.emit(context.event(Subject::phone(&person.name), payload));
     match context.store.commit(changes).await {
         Ok(_) => Ok(person),
         // Somebody else was faster with it.

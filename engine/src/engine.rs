@@ -22,6 +22,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::StopReason;
 use ropewalk_runtime::{Brake, Clock, Ids, idle};
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -206,7 +207,10 @@ impl Engine {
             Ok(Some(outage)) => EngineError::Outage(Box::new(outage)),
             Ok(None) => error,
             Err(unwritten) => {
-                warn!("an outage could not be written down: {unwritten}");
+                warn!(
+                    "an outage could not be written down: {}",
+                    Words::of(&unwritten)
+                );
                 error
             }
         }

@@ -19,7 +19,7 @@ use ropewalk_schemas::{
     ComponentName, CorrelationId, Event, EventId, Payload, Priority, Subject, trace,
 };
 use ropewalk_store::{
-    ChangeSet, CommitError, CommitFailure, Query, ReadError, Store, Versioned, retry_on_conflict,
+    ChangeSet, CommitError, CommitOrRead, Query, ReadError, Store, Versioned, retry_on_conflict,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -39,26 +39,6 @@ const SOURCE: &str = "engine";
 const PROBE: &str = "Answer with one word.";
 /// The most tokens that a probe may be answered with.
 const PROBE_TOKENS: u32 = 16;
-
-/// Says that an outage could not be looked at or written down.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OutageError {
-    /// The store could not be read.
-    #[error("{}", Words::of(.0))]
-    Read(#[from] ReadError),
-    /// The store could not be written.
-    #[error("{}", Words::of(.0))]
-    Commit(#[from] CommitError),
-}
-
-impl CommitFailure for OutageError {
-    fn commit_error(&self) -> Option<&CommitError> {
-        match self {
-            Self::Commit(error) => Some(error),
-            Self::Read(_) => None,
-        }
-    }
-}
 
 /// Returns the outage of `provider`, if it is away.
 pub async fn standing(store: &Store, provider: &str) -> Result<Option<Outage>, ReadError> {
@@ -124,12 +104,12 @@ impl Outages<'_> {
         entry: &ModelEntry,
         key: &str,
         error: &ModelError,
-    ) -> Result<Option<Outage>, OutageError> {
+    ) -> Result<Option<Outage>, CommitOrRead> {
         let Some(class) = class_of(error) else {
             return Ok(None);
         };
         let provider = entry.model.name();
-        retry_on_conflict!(OutageError, provider, {
+        retry_on_conflict!(CommitOrRead, provider, {
             let row = self.store.get::<Outage>(provider).await?;
             let known = row.as_ref().map(|row| &row.record);
             let now = self.clock.now();
@@ -191,7 +171,7 @@ impl Outages<'_> {
         changes.emit(self.event(payload));
     }
 
-    async fn end(&self, row: &Versioned<Outage>, why: &str) -> Result<(), OutageError> {
+    async fn end(&self, row: &Versioned<Outage>, why: &str) -> Result<(), CommitOrRead> {
         let now = self.clock.now();
         let mut changes = ChangeSet::new();
         changes.update(row, &decide::ended(row, now));
@@ -233,7 +213,10 @@ impl Outages<'_> {
     }
 
     /// Looks once at every outage; returns when the next one is due.
-    async fn look(&self, cancel: &CancellationToken) -> Result<Option<DateTime<Utc>>, OutageError> {
+    async fn look(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Option<DateTime<Utc>>, CommitOrRead> {
         let rows = self.store.list::<Outage>(Query::new().equal("open", 1));
         let mut next: Option<DateTime<Utc>> = None;
         for row in rows.await? {
@@ -257,7 +240,7 @@ impl Outages<'_> {
         row: &Versioned<Outage>,
         entry: &ModelEntry,
         cancel: &CancellationToken,
-    ) -> Result<(), OutageError> {
+    ) -> Result<(), CommitOrRead> {
         self.brake.pass(cancel).await;
         let taken = Outage {
             probes: row.probes.saturating_add(1),
@@ -297,7 +280,7 @@ impl Outages<'_> {
     }
 
     /// Writes down what an answered probe has cost.
-    async fn charge(&self, entry: &ModelEntry, usage: &Usage) -> Result<(), OutageError> {
+    async fn charge(&self, entry: &ModelEntry, usage: &Usage) -> Result<(), CommitOrRead> {
         let now = self.clock.now();
         let cost = entry.prices.cost(&entry.name, usage);
         let mut changes = ChangeSet::new();
@@ -331,15 +314,15 @@ impl Outages<'_> {
 pub(crate) async fn watch(outages: Outages<'_>, ending: CancellationToken) {
     let mut feed = outages.store.feed();
     if let Err(error) = all_again(&outages).await {
-        warn!("the providers that are away could not be looked at: {error}");
+        warn_of(&error);
     }
     while !ending.is_cancelled() {
         let next = match outages.look(&ending).await {
             Ok(next) => next,
             // Another process was faster, or the store is busy; the next look sees what is there then.
-            Err(OutageError::Commit(CommitError::Conflict { .. })) => None,
+            Err(CommitOrRead::Commit(CommitError::Conflict { .. })) => None,
             Err(error) => {
-                warn!("the providers that are away could not be looked at: {error}");
+                warn_of(&error);
                 None
             }
         };
@@ -357,8 +340,15 @@ pub(crate) async fn watch(outages: Outages<'_>, ending: CancellationToken) {
     }
 }
 
+fn warn_of(error: &CommitOrRead) {
+    warn!(
+        "the providers that are away could not be looked at: {}",
+        Words::of(error)
+    );
+}
+
 /// Has every outage looked at now.
-async fn all_again(outages: &Outages<'_>) -> Result<(), OutageError> {
+async fn all_again(outages: &Outages<'_>) -> Result<(), CommitOrRead> {
     for outage in all_standing(outages.store).await? {
         let mut changes = ChangeSet::new();
         let (store, now) = (outages.store, outages.clock.now());

@@ -28,8 +28,6 @@ pub use webhook::{Webhook, WebhookError};
 
 /// The timer after which everybody hears of a question.
 pub(crate) const ESCALATE: &str = "notices.escalate";
-/// The timer of a question that reaches nobody by a port, which is there to be found.
-const UNREACHED: &str = "notices.unreached";
 
 /// What is held as long as a duty is done that one process at a time has.
 pub type DutyGuard = Box<dyn Send + Sync>;

@@ -36,12 +36,6 @@ pub fn set(
     });
 }
 
-/// Returns whether the timer `name` of `target` is set.
-pub(crate) async fn is_set(store: &Store, name: &str, target: &str) -> Result<bool, ReadError> {
-    let timer = store.get::<Timer>(&id_of(name, target).to_string()).await?;
-    Ok(timer.is_some())
-}
-
 /// Clears every timer of `target` whose name is one of `names`.
 pub async fn clear(
     changes: &mut ChangeSet,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::ids::{
     BuildId, ComponentName, ContentHash, CorrelationId, EventId, InvalidId, KnowledgeId,
-    QuestionId, Slug, SpecId, TaskId,
+    QuestionId, Slug, SpecId, TaskId, UserSlug,
 };
 use crate::payload::{Payload, PayloadError};
 
@@ -114,6 +114,11 @@ impl Subject {
     /// Names what was learned.
     pub fn knowledge(item: KnowledgeId) -> Self {
         Self(format!("knowledge/{item}"))
+    }
+
+    /// Names the phone of a person.
+    pub fn phone(person: &UserSlug) -> Self {
+        Self(format!("phone/{person}"))
     }
 
     /// Names the whole project.

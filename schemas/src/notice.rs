@@ -44,7 +44,7 @@ pub struct Notice {
     pub key: String,
     /// How it is told, for example `telegram`.
     pub port: String,
-    /// Who is told: the name of a person, or that of the port where all hear by it.
+    /// Who is told: the name of a person, or that of the port where all hear by it; empty where a question reaches nobody.
     pub receiver: String,
     /// The type of the event.
     pub event_type: String,

@@ -30,7 +30,7 @@ pub use ideation::{
 pub use knowledge::{
     KnowledgeDeprecated, KnowledgePromoted, KnowledgeRecorded, KnowledgeReinforced,
 };
-pub use phones::UpdateLeft;
+pub use phones::{PhoneLinked, UpdateKept, UpdateLeft};
 pub use questions::{
     QuestionAnswered, QuestionAsked, QuestionClosed, QuestionReminded, ScheduleDue,
 };
@@ -240,6 +240,10 @@ payloads! {
     HaltBegun(HaltBegun) = "halt.begun",
     /// Somebody let everything go on.
     HaltLifted(HaltLifted) = "halt.lifted",
+    /// Somebody was linked to a phone.
+    PhoneLinked(PhoneLinked) = "phone.linked",
+    /// A bot keeps what somebody did in a chat until it has its turn.
+    UpdateKept(UpdateKept) = "phone.update_kept",
     /// A bot could not do what somebody did in a chat.
     UpdateLeft(UpdateLeft) = "phone.update_left",
     /// A timer or a schedule came due.

@@ -38,6 +38,9 @@ pub struct Phone {
     /// The update that was begun last; what came before is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<UpdateRecord>,
+    /// The update that was kept last until it has its turn; while there is one, what this person does waits behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<UpdateRecord>,
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
@@ -82,7 +85,7 @@ pub struct WordsFor {
     pub choice: ChoiceId,
 }
 
-/// An update that was begun.
+/// An update that was begun, or kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateRecord {
     /// The bot: each counts its updates by itself.
@@ -193,6 +196,7 @@ impl Phone {
             awaits: None,
             words_for: None,
             begun: None,
+            kept: None,
             landing: None,
             starting: None,
             draft: None,

@@ -8,7 +8,7 @@ pub trait Hook: Send + Sync + 'static {
     /// Returns whether `secret` is the one; how long that takes tells nothing of it.
     fn admits(&self, secret: &[u8]) -> bool;
 
-    /// Takes a body; returns once it is done and committed.
+    /// Takes a body; returns once what it came to is committed, or that it is kept.
     async fn take(&self, body: &[u8]) -> Result<(), HookError>;
 }
 

@@ -1,13 +1,11 @@
 //! Hears what people do in Telegram, in one process at a time: it asks for it, or lets Telegram bring it, see `bot/hook.rs`.
 
 pub(crate) mod hook;
-mod intake;
 mod presses;
-mod settling;
+pub(crate) mod settling;
 
 use std::time::Duration;
 
-use intake::Intake;
 use ropewalk_orchestrator::notices::Turn;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::InvalidId;
@@ -136,7 +134,7 @@ async fn offer(surface: &Surface, mut said: Result<(), ApiError>, stop: &Cancell
 }
 
 async fn poll(surface: &Surface, mut offered: bool, stop: &CancellationToken) {
-    let mut intake = Intake::default();
+    let mut offset = 0;
     let mut away = Away::default();
     while !stop.is_cancelled() {
         if !offered {
@@ -144,15 +142,18 @@ async fn poll(surface: &Surface, mut offered: bool, stop: &CancellationToken) {
         }
         let updates = tokio::select! {
             () = stop.cancelled() => return,
-            updates = surface.api.updates(intake.offset()) => updates,
+            updates = surface.api.updates(offset) => updates,
         };
         let rest = match updates {
             Ok(updates) => {
                 away = Away::default();
-                if !intake.settle(surface, &updates, stop).await {
-                    return;
+                for (place, update) in updates.iter().enumerate() {
+                    if !presses::settle_first(surface, &updates[place..], stop).await {
+                        return;
+                    }
+                    // Asked for from here on, Telegram forgets what is done or kept.
+                    offset = update.id + 1;
                 }
-                intake.rest().await;
                 continue;
             }
             Err(error) => away.rest(&error),

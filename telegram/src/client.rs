@@ -2,32 +2,34 @@
 
 mod fetching;
 mod pace;
+mod reading;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pace::Pacer;
+use reading::WrittenUpdate;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::advice::Advice;
-use ropewalk_schemas::phone::ChatUser;
+use serde::Serialize;
 use teloxide::ApiError as TelegramError;
 use teloxide::payloads::{
-    AnswerCallbackQuerySetters, EditMessageTextSetters, GetUpdatesSetters, SendMessageSetters,
-    SetWebhookSetters,
+    AnswerCallbackQuerySetters, EditMessageTextSetters, GetUpdates, GetUpdatesSetters,
+    SendMessageSetters, SetWebhookSetters,
 };
-use teloxide::requests::Requester;
+use teloxide::requests::{JsonRequest, Payload, Requester};
 use teloxide::types::{
     AllowedUpdate, BotCommand, CallbackQueryId, ChatId, ForceReply, InlineKeyboardButton,
     InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity, MessageEntityKind, MessageId,
-    ThreadId, UpdateKind,
+    ThreadId,
 };
 use teloxide::{Bot, RequestError, net};
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::api::{Api, ApiError, Button, Interaction, Letter, Update};
+use crate::api::{Api, ApiError, Button, Letter, Update};
 use crate::styled::{Style, StyledText};
 
 /// How long Telegram holds a question for updates, in seconds.
@@ -74,6 +76,16 @@ pub struct HookStanding {
     pub waiting: u32,
     /// Why the last that was not taken was not, in the words of Telegram.
     pub error: Option<String>,
+}
+
+/// Asks for updates as they are written: teloxide reads nothing of one in which it does not know a part, or misses one.
+#[derive(Serialize)]
+struct UpdateRequest(GetUpdates);
+
+impl Payload for UpdateRequest {
+    type Output = Vec<WrittenUpdate>;
+
+    const NAME: &'static str = GetUpdates::NAME;
 }
 
 /// A bot of Telegram, known by its token.
@@ -201,14 +213,13 @@ impl Api for TelegramClient {
     }
 
     async fn updates(&self, offset: i64) -> Result<Vec<Update>, ApiError> {
-        let asked = self
-            .bot
-            .get_updates()
+        let asked = GetUpdates::new()
             .offset(i32::try_from(offset).unwrap_or(i32::MAX))
             .timeout(POLL)
             .allowed_updates(ALLOWED);
+        let asked = JsonRequest::new(self.bot.clone(), UpdateRequest(asked));
         let updates = asked.await.map_err(translated)?;
-        Ok(updates.iter().map(read).collect())
+        Ok(updates.into_iter().map(Update::from).collect())
     }
 
     async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError> {
@@ -301,53 +312,7 @@ fn translated(error: RequestError) -> ApiError {
 
 /// Reads an update as Telegram writes it.
 pub(crate) fn parse(written: &[u8]) -> Result<Update, serde_json::Error> {
-    serde_json::from_slice(written).map(|update| read(&update))
-}
-
-fn read(update: &teloxide::types::Update) -> Update {
-    let id = update.id.0.into();
-    let person = |user: &teloxide::types::User, chat: ChatId| {
-        let user_id = i64::try_from(user.id.0).ok().filter(|_| !user.is_bot)?;
-        Some(ChatUser {
-            user: user_id,
-            chat: chat.0,
-        })
-    };
-    let (from, did) = match &update.kind {
-        UpdateKind::Message(message) => {
-            let from = message.from.as_ref();
-            let from = from.and_then(|user| person(user, message.chat.id));
-            let forwarded = message.forward_origin().is_some();
-            let did = match (message.text(), fetching::file_of(message)) {
-                (Some(text), _) => Interaction::Wrote {
-                    text: text.to_owned(),
-                    reply_to: message.reply_to_message().map(|other| other.id.0),
-                    forwarded,
-                    private: message.chat.is_private(),
-                },
-                (None, Some(file)) => Interaction::Sent {
-                    file,
-                    words: message.caption().unwrap_or_default().to_owned(),
-                    forwarded,
-                },
-                (None, None) => Interaction::Other,
-            };
-            (from, did)
-        }
-        UpdateKind::CallbackQuery(press) => match (&press.message, &press.data) {
-            (Some(message), Some(data)) => (
-                person(&press.from, message.chat().id),
-                Interaction::Pressed {
-                    press: press.id.0.clone(),
-                    message: message.id().0,
-                    data: data.clone(),
-                },
-            ),
-            _ => (None, Interaction::Other),
-        },
-        _ => (None, Interaction::Other),
-    };
-    Update { id, from, did }
+    serde_json::from_slice::<WrittenUpdate>(written).map(Update::from)
 }
 
 /// Lets Telegram fetch none of the addresses that a text names.
@@ -387,6 +352,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::Interaction;
     use crate::commands::{self, TextInput};
     use crate::keyboard::Mark;
 

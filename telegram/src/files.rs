@@ -6,13 +6,13 @@ use std::time::Duration;
 use ropewalk_desk::attachments::{self, AttachError, AttachmentReceipt, FILE_BYTES, Upload};
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::phones;
-use ropewalk_runtime::Supervisor;
+use ropewalk_runtime::idle;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_schemas::{ContentHash, SessionId};
 use ropewalk_store::Query;
 
 use crate::api::{ApiError, File, Interaction, Kind};
-use crate::surface::{CHANNEL, Surface, SurfaceError, Whom};
+use crate::surface::{Surface, SurfaceError, Whom};
 use crate::talk::{self, silence};
 use crate::words::refusal;
 
@@ -21,23 +21,16 @@ const TRIES: u32 = 5;
 /// How long is waited in between, where Telegram does not say.
 const REST: Duration = Duration::from_secs(2);
 
-/// Returns the file that something brings which would be kept.
-pub(crate) fn to_fetch(did: &Interaction) -> Option<&File> {
+/// Returns whether something brings a file that is to be fetched.
+pub(crate) fn brings_one(did: &Interaction) -> bool {
     match did {
         Interaction::Sent {
             file,
             forwarded: false,
             ..
-        } => Some(file).filter(|file| file.size_bytes.is_none_or(|size| size <= FILE_BYTES)),
-        _ => None,
+        } => file.size_bytes.is_none_or(|size| size <= FILE_BYTES),
+        _ => false,
     }
-}
-
-/// Fetches a file before its message is done.
-pub(crate) async fn fetch_ahead(surface: &Surface, file: &File) {
-    let fetched = Supervisor::guard(CHANNEL, fetched(surface, &file.id)).await;
-    let fetched = fetched.unwrap_or_else(|crash| Err(ApiError::Refused(crash.to_string())));
-    surface.fetched.keep(&file.id, fetched);
 }
 
 /// Keeps a file with the idea that is talked about; begins one with its words where there is none.
@@ -62,11 +55,8 @@ pub(crate) async fn sent(
             "Write first what you want to have built; files are kept with it then.".to_owned(),
         );
     };
-    let fetched = match surface.fetched.take(&file.id) {
-        Some(fetched) => fetched,
-        None => fetched(surface, &file.id).await,
-    };
-    let bytes = match fetched {
+    // Nothing is in hand before it is there: who stops waits for no file, and fetches it again.
+    let bytes = match idle::waiting(fetched(surface, &file.id)).await {
         Ok(bytes) => bytes,
         Err(error) => {
             return Ok(format!(

@@ -14,8 +14,9 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::phone::Reply;
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio::sync::{Notify, OnceCell};
+use tracing::debug;
 
-use crate::api::{Api, ApiError, Button};
+use crate::api::{Api, ApiError, Button, Interaction, Update};
 use crate::client::TelegramClient;
 use crate::commands;
 
@@ -33,7 +34,6 @@ pub(crate) struct Surface {
     /// Told when there is something to say.
     pub(crate) wake: Arc<Notify>,
     pub(crate) presses: Arc<PressLog>,
-    pub(crate) fetched: Arc<FetchedFiles>,
     /// The number of the bot.
     pub(crate) bot: i64,
     /// Its name, once somebody said it.
@@ -126,31 +126,6 @@ impl PressLog {
     }
 }
 
-/// The files that were fetched before their messages are done, by what Telegram calls them.
-#[derive(Default)]
-pub(crate) struct FetchedFiles(Mutex<HashMap<String, Result<Vec<u8>, ApiError>>>);
-
-impl FetchedFiles {
-    /// Keeps what came of fetching a file.
-    pub(crate) fn keep(&self, file: &str, fetched: Result<Vec<u8>, ApiError>) {
-        self.files().insert(file.to_owned(), fetched);
-    }
-
-    /// Returns whether it is known what came of fetching a file.
-    pub(crate) fn has(&self, file: &str) -> bool {
-        self.files().contains_key(file)
-    }
-
-    /// Gives away what came of fetching a file.
-    pub(crate) fn take(&self, file: &str) -> Option<Result<Vec<u8>, ApiError>> {
-        self.files().remove(file)
-    }
-
-    fn files(&self) -> MutexGuard<'_, HashMap<String, Result<Vec<u8>, ApiError>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What a bot works with.
 #[derive(Clone)]
 pub struct Parts {
@@ -183,7 +158,6 @@ impl Surface {
             bot: parts.client.id(),
             name: Arc::default(),
             presses: Arc::default(),
-            fetched: Arc::default(),
             wake: parts.client.wake(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
@@ -198,6 +172,18 @@ impl Surface {
     /// Returns a context in which a person begins a chain of events.
     pub(crate) fn context(&self) -> Context {
         Context::new(&self.services, self.source.clone())
+    }
+
+    /// Lets the phone of a press wait no longer for what that comes to, once; does nothing where it is no press.
+    pub(crate) async fn answer_without_words(&self, update: &Update) {
+        let Interaction::Pressed { press, .. } = &update.did else {
+            return;
+        };
+        if self.presses.put_off(update.id)
+            && let Err(error) = self.api.show(press, "").await
+        {
+            debug!("a press waits on a phone: {error}");
+        }
     }
 
     /// Says whether a text is a command for another bot: a group may have several.

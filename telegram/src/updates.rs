@@ -3,8 +3,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_runtime::failpoint;
-use ropewalk_schemas::clip;
+use ropewalk_schemas::payload::UpdateKept;
 use ropewalk_schemas::phone::{ChatUser, Phone, Reply, UpdateRecord};
+use ropewalk_schemas::{Payload, Subject, UserSlug, clip};
 use tracing::{debug, info};
 
 use crate::api::{Interaction, Update};
@@ -17,8 +18,22 @@ const LINE: usize = 190;
 /// How long numbers of updates can be compared.
 const NUMBERED: TimeDelta = TimeDelta::days(6);
 
-/// Takes an update of somebody who is known; all others get no answer.
-pub(crate) async fn take(surface: &Surface, update: &Update) -> Result<(), SurfaceError> {
+/// Where an update comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Telegram brings it.
+    Telegram,
+    /// It was kept until it had its turn.
+    Kept,
+}
+
+/// Takes an update of somebody who is known; all others get no answer. One that brings a file is kept, and so is what its sender
+/// does behind it: what one person does is done in its order, and nobody waits for the file of somebody else.
+pub(crate) async fn take(
+    surface: &Surface,
+    update: &Update,
+    origin: Origin,
+) -> Result<(), SurfaceError> {
     let Some(from) = update.from else {
         return Ok(());
     };
@@ -30,8 +45,24 @@ pub(crate) async fn take(surface: &Surface, update: &Update) -> Result<(), Surfa
     let phone = phones::of(store, &name).await?;
     let now = surface.services.clock.now();
     let last = phone.begun.filter(|begun| begun.bot == surface.bot);
-    if last.is_some_and(|begun| is_done(begun, update.id, now)) {
+    let is_over = |begun: UpdateRecord| match origin {
+        Origin::Telegram => is_done(begun, update.id, now),
+        // One that was given up, and is handled again, comes behind others that are done.
+        Origin::Kept => begun.done && begun.update == update.id,
+    };
+    if last.is_some_and(is_over) {
         return Ok(());
+    }
+    if origin == Origin::Telegram {
+        let kept = phone.kept.filter(|kept| kept.bot == surface.bot);
+        // What is kept Telegram need not bring again.
+        let brought = kept.map(|kept| UpdateRecord { done: true, ..kept });
+        if brought.is_some_and(|kept| is_done(kept, update.id, now)) {
+            return Ok(());
+        }
+        if kept.is_some() || files::brings_one(&update.did) {
+            return keep(surface, &name, update).await;
+        }
     }
     let again = last.filter(|begun| begun.update == update.id);
     let begun = again.unwrap_or(UpdateRecord {
@@ -50,6 +81,28 @@ pub(crate) async fn take(surface: &Surface, update: &Update) -> Result<(), Surfa
         begun_before: again.map(|begun| begun.at),
     };
     perform(surface, &whom, &update.did, Some(begun)).await
+}
+
+/// Keeps an update until it has its turn among those of its person, see `left.rs`; the phone of a press does not wait so long.
+async fn keep(surface: &Surface, person: &UserSlug, update: &Update) -> Result<(), SurfaceError> {
+    let context = surface.context();
+    let payload = Payload::UpdateKept(UpdateKept {
+        bot: surface.bot,
+        update_id: update.id,
+        update: serde_json::to_value(update).unwrap_or_default(),
+    });
+    // Those of one subject are delivered one after the other.
+    let event = context.event(Subject::phone(person), payload);
+    let kept = UpdateRecord {
+        bot: surface.bot,
+        update: update.id,
+        at: context.now(),
+        done: false,
+    };
+    let keeps = |phone: &mut Phone| phone.kept = Some(kept);
+    phones::change_and_tell(&context, person, keeps, &[event]).await?;
+    surface.answer_without_words(update).await;
+    Ok(())
 }
 
 /// Does what somebody did, and writes down that it is done where it was `begun`.
@@ -72,6 +125,7 @@ pub(crate) async fn perform(
     let context = surface.context();
     phones::change(&context, &whom.person.name, |phone| {
         phone.begun = done.or(phone.begun);
+        forget_kept(phone, done);
         phone.words_for = phone.words_for.take().filter(|_| !outcome.spent);
         let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
         phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
@@ -84,6 +138,14 @@ pub(crate) async fn perform(
     .await?;
     surface.wake.notify_one();
     Ok(())
+}
+
+/// Lets nothing wait any more behind an update that is `done`, where it is the last that was kept.
+pub(crate) fn forget_kept(phone: &mut Phone, done: Option<UpdateRecord>) {
+    let is_last = |kept: &UpdateRecord| {
+        done.is_some_and(|done| (done.bot, done.update) == (kept.bot, kept.update))
+    };
+    phone.kept = phone.kept.filter(|kept| !is_last(kept));
 }
 
 /// What an update comes to.

@@ -17,7 +17,7 @@ use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 32] = [
+pub(super) const TAKES: [&str; 33] = [
     "halt.begun",
     "halt.lifted",
     "ideation.completed",
@@ -49,6 +49,7 @@ pub(super) const TAKES: [&str; 32] = [
     "question.defaulted",
     "question.dismissed",
     "question.superseded",
+    "phone.linked",
     "schedule.due",
 ];
 

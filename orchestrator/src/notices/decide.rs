@@ -117,11 +117,11 @@ pub(super) fn asked(
     first
 }
 
-/// Decides whether an open question waits for nobody of whom a port reaches by now: it was `told` to others alone, or to
-/// nobody since the port was there, for which a timer `waits`.
-pub(super) fn is_unheard(told: &[&Notice], waits: bool, reachable: &[String]) -> bool {
+/// Decides whether an open question waits for nobody of whom a port reaches by now: since the port was there, it was `told` to
+/// others alone, or to nobody.
+pub(super) fn is_unheard(told: &[&Notice], reachable: &[String]) -> bool {
     let is_here = |notice: &&Notice| reachable.contains(&notice.receiver);
-    (waits || !told.is_empty()) && !told.iter().any(is_here)
+    !told.is_empty() && !told.iter().any(is_here)
 }
 
 /// Decides when something is told that is known at `now`.
@@ -232,16 +232,16 @@ mod tests {
             receivers.iter().map(of).collect()
         };
         let here = ["ada".to_owned()];
-        for (receivers, waits, expected) in [
+        for (receivers, expected) in [
             // It was asked before the port was switched on.
-            (&[][..], false, false),
-            (&[], true, true),
-            (&["eve"], false, true),
-            (&["eve", "ada"], true, false),
+            (&[][..], false),
+            (&[""], true),
+            (&["eve"], true),
+            (&["eve", "ada"], false),
         ] {
             let told = told(receivers);
             let told: Vec<&Notice> = told.iter().collect();
-            assert_eq!(is_unheard(&told, waits, &here), expected, "{receivers:?}");
+            assert_eq!(is_unheard(&told, &here), expected, "{receivers:?}");
         }
     }
 

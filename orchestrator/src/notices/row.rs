@@ -8,6 +8,8 @@ use ropewalk_schemas::question::{Question, QuestionKind};
 
 /// The event by which a question is told.
 const ASKED: &str = "question.asked";
+/// Who is told where nobody is reached.
+const NOBODY: &str = "";
 
 /// Returns the notice that puts an open question to a receiver by a port, at once.
 pub fn asking(port: &str, question: &Question, receiver: &str, now: DateTime<Utc>) -> Notice {
@@ -22,6 +24,20 @@ pub fn asking(port: &str, question: &Question, receiver: &str, now: DateTime<Utc
             now,
         )
     }
+}
+
+/// Returns the notice of an open question that reaches nobody by a port: nothing is to be done about it before somebody is reached.
+pub(super) fn to_nobody(port: &str, question: &Question, now: DateTime<Utc>) -> Notice {
+    Notice {
+        state: NoticeState::Dead,
+        error: Some(format!("{port} reaches nobody")),
+        ..asking(port, question, NOBODY, now)
+    }
+}
+
+/// Returns whether a notice says that a question reaches nobody.
+pub(super) fn is_to_nobody(notice: &Notice) -> bool {
+    notice.receiver == NOBODY
 }
 
 /// Returns the notice by which a port tells `what`, of a subject, to a receiver.

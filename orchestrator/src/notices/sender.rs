@@ -13,7 +13,7 @@ use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{
-    ChangeSet, CommitError, CommitFailure, Query, ReadError, Versioned, retry_on_conflict,
+    ChangeSet, CommitError, CommitOrRead, Query, ReadError, Versioned, retry_on_conflict,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -35,24 +35,6 @@ const AT_ONCE: u32 = 256;
 const EARLIER: usize = 512;
 /// How long what is over is kept.
 const KEPT: TimeDelta = TimeDelta::days(30);
-
-/// Says why a look at the notices ended early.
-#[derive(Debug, thiserror::Error)]
-enum RoundError {
-    #[error("{}", Words::of(.0))]
-    Read(#[from] ReadError),
-    #[error("{}", Words::of(.0))]
-    Commit(#[from] CommitError),
-}
-
-impl CommitFailure for RoundError {
-    fn commit_error(&self) -> Option<&CommitError> {
-        match self {
-            Self::Commit(error) => Some(error),
-            Self::Read(_) => None,
-        }
-    }
-}
 
 /// What came of a look.
 enum Round {
@@ -96,12 +78,13 @@ impl Sender {
         }
     }
 
-    fn rest_after(&self, round: Result<Round, RoundError>, context: &Context) -> Duration {
+    fn rest_after(&self, round: Result<Round, CommitOrRead>, context: &Context) -> Duration {
         match round {
             Ok(Round::Until(at)) => (at - context.now()).to_std().unwrap_or_default().min(LOOK),
             Ok(Round::Rest(rest)) => rest,
             Err(error) => {
-                warn!("notices of `{}` wait: {error}", self.port.name());
+                let port = self.port.name();
+                warn!("notices of `{port}` wait: {}", Words::of(&error));
                 LOOK
             }
         }
@@ -109,7 +92,7 @@ impl Sender {
 
     /// Does what is due, what holds work up first: of what is asked, the first of the queue before others; of what happened,
     /// the newest before what is older.
-    async fn round(&self, context: &Context) -> Result<Round, RoundError> {
+    async fn round(&self, context: &Context) -> Result<Round, CommitOrRead> {
         let now = context.now();
         let open = Query::new()
             .equal("port", self.port.name())
@@ -147,16 +130,26 @@ impl Sender {
         Ok(Round::Until(next.unwrap_or(now + LOOK)))
     }
 
-    /// Forgets what is long over.
-    async fn forget(&self, context: &Context) -> Result<(), RoundError> {
+    /// Forgets what is long over; that a question was told, or could not be, is not as long as it is open.
+    async fn forget(&self, context: &Context) -> Result<(), CommitOrRead> {
+        let now = context.now();
         let old = Query::new()
             .equal("port", self.port.name())
             .equal("open", false)
-            .at_most("due", context.now() - KEPT)
+            .at_most("due", now - KEPT)
             .limit(AT_ONCE);
         let mut changes = ChangeSet::new();
         for old in context.store.list::<Notice>(old).await? {
-            changes.delete(&old);
+            let question = asked(&old, context).await?;
+            if question.is_some_and(|question| question.state == QuestionState::Pending) {
+                let kept = Notice {
+                    due: now,
+                    ..old.record.clone()
+                };
+                changes.update(&old, &kept);
+            } else {
+                changes.delete(&old);
+            }
         }
         if !changes.is_empty() {
             self.record(changes, context).await?;
@@ -169,7 +162,7 @@ impl Sender {
         &self,
         together: &[&Versioned<Notice>],
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let Some(first) = together.first() else {
             return Ok(None);
         };
@@ -188,7 +181,7 @@ impl Sender {
         &self,
         together: &[&Versioned<Notice>],
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let over = |notice: &mut Notice| {
             notice.outdated = !notice.messages.is_empty();
             notice.state = if notice.outdated {
@@ -206,7 +199,7 @@ impl Sender {
         first: &Notice,
         together: &[&Versioned<Notice>],
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let begin = |notice: &mut Notice| {
             notice.repeats += u32::from(notice.state == NoticeState::Sending);
             notice.state = NoticeState::Sending;
@@ -261,7 +254,7 @@ impl Sender {
         mut telling: Notification,
         (first, together): (&Notice, &[&Versioned<Notice>]),
         context: &Context,
-    ) -> Result<Result<Option<String>, SendError>, RoundError> {
+    ) -> Result<Result<Option<String>, SendError>, CommitOrRead> {
         loop {
             failpoint!(&format!("notices.{}.begun", self.port.name()));
             let sent = self.port.send(&first.receiver, &telling, &context.store);
@@ -295,7 +288,7 @@ impl Sender {
         (state, reason): (NoticeState, String),
         rest: Duration,
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let due = context.now() + rest;
         let later = |notice: &mut Notice| {
             notice.state = state;
@@ -312,7 +305,7 @@ impl Sender {
         notice: &Versioned<Notice>,
         question: Option<&Question>,
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let is_open = question.is_some_and(|question| question.state == QuestionState::Pending);
         let words = match question {
             Some(question) if is_open => text::asked_again(question),
@@ -366,7 +359,7 @@ impl Sender {
         notice: &Versioned<Notice>,
         error: SendError,
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let (after, reason) = match error {
             SendError::Later { after, reason } => (after, reason),
             error => (None, error.to_string()),
@@ -389,7 +382,7 @@ impl Sender {
         together: &[&Versioned<Notice>],
         reason: &str,
         context: &Context,
-    ) -> Result<Option<Duration>, RoundError> {
+    ) -> Result<Option<Duration>, CommitOrRead> {
         let whom = together.first().map_or("", |notice| &notice.receiver);
         let mut changes = ChangeSet::new();
         changes.put(&Alert {
@@ -420,7 +413,7 @@ impl Sender {
     }
 
     /// Ends the alert that somebody could not be told.
-    async fn works(&self, context: &Context) -> Result<(), RoundError> {
+    async fn works(&self, context: &Context) -> Result<(), CommitOrRead> {
         let alert = context.store.get::<Alert>(&self.cause()).await?;
         if let Some(alert) = alert.filter(|alert| alert.cleared_at.is_none()) {
             let mut changes = ChangeSet::new();
@@ -447,8 +440,8 @@ impl Sender {
         together: &[&Versioned<Notice>],
         change: impl Fn(&mut Notice),
         context: &Context,
-    ) -> Result<(), RoundError> {
-        retry_on_conflict!(RoundError, self.cause(), {
+    ) -> Result<(), CommitOrRead> {
+        retry_on_conflict!(CommitOrRead, self.cause(), {
             let mut changes = ChangeSet::new();
             for notice in together {
                 let Some(found) = context.store.get::<Notice>(&notice.key).await? else {
@@ -464,7 +457,7 @@ impl Sender {
     }
 
     /// Commits what the next look would do again.
-    async fn record(&self, changes: ChangeSet, context: &Context) -> Result<(), RoundError> {
+    async fn record(&self, changes: ChangeSet, context: &Context) -> Result<(), CommitOrRead> {
         match context.store.commit(changes).await {
             Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),

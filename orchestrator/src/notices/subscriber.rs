@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use ropewalk_config::questions::Trigger;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Message, Session};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
@@ -13,7 +14,7 @@ use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{
     ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, UserSlug,
 };
-use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+use ropewalk_store::{ChangeSet, CommitOrRead, Query, ReadError, Versioned, retry_on_conflict};
 use tokio::sync::Notify;
 
 use super::compose::{self, TAKES};
@@ -21,7 +22,7 @@ use super::decide::{self, Listener, Rules, Urgency};
 use super::port::Port;
 use super::sender::Sender;
 use super::summary::{self, SUMMARY};
-use super::{ESCALATE, Turn, UNREACHED, row};
+use super::{ESCALATE, Turn, row};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
 use crate::timers;
@@ -40,8 +41,6 @@ pub struct Parts {
 
 /// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
 const NEW: TimeDelta = TimeDelta::minutes(10);
-/// For how long it is known of a question that it reached nobody. Nothing follows when that is over.
-const KNOWN: TimeDelta = TimeDelta::days(3_650);
 
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
 #[derive(Clone)]
@@ -49,7 +48,7 @@ pub struct Notifier {
     role: ComponentName,
     patterns: Vec<EventPattern>,
     sender: ComponentName,
-    pub(super) port: Arc<dyn Port>,
+    port: Arc<dyn Port>,
     people: Vec<Listener>,
     rules: Rules,
     turn: Turn,
@@ -103,7 +102,8 @@ impl Notifier {
         Ok(reached)
     }
 
-    /// Puts an open question to those of `audience` who have not got it.
+    /// Puts an open question to those of `receivers` who have not got it. Where there are none, that is written down: it waits for
+    /// somebody who can be reached, and not for time to pass.
     async fn put(
         &self,
         changes: &mut ChangeSet,
@@ -112,6 +112,14 @@ impl Notifier {
         receivers: Vec<String>,
     ) -> Result<(), ReadError> {
         let known = self.of_question(question.id, context).await?;
+        let (port, now) = (self.port.name(), context.now());
+        if receivers.is_empty() {
+            if known.is_empty() {
+                changes.insert(&row::to_nobody(port, question, now));
+            }
+            return Ok(());
+        }
+        delete_unreached(changes, &known);
         let urgency = match question.kind {
             QuestionKind::Blocking => Urgency::Blocking,
             // What is only said on the way is worth nothing once the way has ended; the end of a way is celebrated too,
@@ -123,10 +131,9 @@ impl Notifier {
             if known.iter().any(|notice| notice.receiver == receiver) {
                 continue;
             }
-            let now = context.now();
             changes.insert(&Notice {
                 due: decide::due(now, urgency, &self.rules),
-                ..row::asking(self.port.name(), question, &receiver, now)
+                ..row::asking(port, question, &receiver, now)
             });
         }
         Ok(())
@@ -165,8 +172,7 @@ impl Notifier {
         context.store.list::<Notice>(of_it).await
     }
 
-    /// Puts a question to those whom it is for who have not got it, and sets when everybody hears of it. That it reaches nobody is
-    /// written down.
+    /// Puts a question to those whom it is for who have not got it, and sets when everybody hears of it.
     pub(super) async fn asked(
         &self,
         id: QuestionId,
@@ -183,32 +189,9 @@ impl Notifier {
             let due = context.now() + self.rules.escalate;
             timers::set(&mut changes, context, ESCALATE, &id.to_string(), due);
         }
-        self.put_or_note(&mut changes, context, &question, receivers)
+        self.put(&mut changes, context, &question, receivers)
             .await?;
         Ok(changes)
-    }
-
-    /// Puts a question to `receivers`; where there are none, it waits for somebody who can be reached, and not for time to pass.
-    async fn put_or_note(
-        &self,
-        changes: &mut ChangeSet,
-        context: &Context,
-        question: &Question,
-        receivers: Vec<String>,
-    ) -> Result<(), ReadError> {
-        let target = self.unreached(question.id);
-        if receivers.is_empty() {
-            let until = context.now() + KNOWN;
-            timers::set(changes, context, UNREACHED, &target, until);
-        } else {
-            timers::clear(changes, &context.store, &[UNREACHED], &target).await?;
-        }
-        self.put(changes, context, question, receivers).await
-    }
-
-    /// Names a question that reaches nobody by this port.
-    pub(super) fn unreached(&self, id: QuestionId) -> String {
-        format!("{}/{id}", self.port.name())
     }
 
     /// Puts a question that nobody answered to everybody.
@@ -217,8 +200,7 @@ impl Notifier {
         let id: QuestionId = target.parse().map_err(AgentError::permanent)?;
         if let Some(question) = open(id, context).await? {
             let all = self.reachable(context).await?;
-            self.put_or_note(&mut changes, context, &question, all)
-                .await?;
+            self.put(&mut changes, context, &question, all).await?;
         }
         Ok(changes)
     }
@@ -251,10 +233,10 @@ impl Notifier {
     /// Sees to it that nobody is asked any more what is closed.
     async fn closed(&self, id: QuestionId, context: &Context) -> Result<ChangeSet, ReadError> {
         let mut changes = ChangeSet::new();
-        for (timer, target) in [(ESCALATE, id.to_string()), (UNREACHED, self.unreached(id))] {
-            timers::clear(&mut changes, &context.store, &[timer], &target).await?;
-        }
-        for told in self.of_question(id, context).await? {
+        timers::clear(&mut changes, &context.store, &[ESCALATE], &id.to_string()).await?;
+        let told = self.of_question(id, context).await?;
+        delete_unreached(&mut changes, &told);
+        for told in told {
             let mut after = told.record.clone();
             after.due = context.now();
             match told.state {
@@ -336,6 +318,13 @@ impl Notifier {
     }
 }
 
+/// Forgets that a question reached nobody.
+fn delete_unreached(changes: &mut ChangeSet, known: &[Versioned<Notice>]) {
+    for nobody in known.iter().filter(|notice| row::is_to_nobody(notice)) {
+        changes.delete(nobody);
+    }
+}
+
 /// Returns who talks in the conversation that a question belongs to.
 async fn talkers(question: &Question, context: &Context) -> Result<BTreeSet<UserSlug>, ReadError> {
     let About::Session { session } = question.about else {
@@ -378,6 +367,17 @@ impl Agent for Notifier {
         true
     }
 
+    async fn recover(&self, context: &Context) -> Result<(), AgentError> {
+        let put = retry_on_conflict!(CommitOrRead, self.role, {
+            let changes = self.put_unheard(context).await?;
+            if !changes.is_empty() {
+                context.store.commit(changes).await?;
+            }
+            Ok(Some(()))
+        });
+        put.map_err(|error| AgentError::transient(Words::of(&error)))
+    }
+
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
         Ok(match &event.payload {
             Payload::QuestionAsked(asked) => self.asked(asked.question_id, context).await?,
@@ -395,6 +395,7 @@ impl Agent for Notifier {
                 self.summed_up(event, context).await?
             }
             Payload::ScheduleDue(_) => ChangeSet::new(),
+            Payload::PhoneLinked(_) => self.put_unheard(context).await?,
             _ => self.told(event, context).await?,
         })
     }
@@ -409,15 +410,12 @@ impl Agent for Notifier {
             Arc::clone(&self.turn),
             Arc::clone(&self.wake),
         );
-        let (sender, notifier) = (Arc::new(sender), self.clone());
+        let sender = Arc::new(sender);
         vec![Worker {
             name: self.sender.clone(),
             run: Box::new(move |context, stop| {
-                let (sender, notifier) = (Arc::clone(&sender), notifier.clone());
-                Box::pin(async move {
-                    let reaching = notifier.reach(&context, &stop);
-                    tokio::join!(reaching, sender.run(&context, stop.clone()));
-                })
+                let sender = Arc::clone(&sender);
+                Box::pin(async move { sender.run(&context, stop).await })
             }),
         }]
     }

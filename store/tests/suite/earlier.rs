@@ -1,12 +1,17 @@
 //! What an earlier version of the program left is mapped to what this one knows.
 
 use ropewalk_schemas::agent::{AgentState, Component};
+use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
+use ropewalk_schemas::timer::Timer;
+use ropewalk_schemas::{QuestionId, Subject};
 use ropewalk_store::{Query, Record};
 
 use crate::support::{Bench, name, start};
 
 /// The last change of the tables before the scheduler of builds had its name.
 const BEFORE_SCHEDULER: i64 = 14;
+/// The last change of the tables before a notice said that a question reaches nobody.
+const BEFORE_NOTICES_TO_NOBODY: i64 = 15;
 
 fn component(of: &str) -> Component {
     Component {
@@ -46,6 +51,62 @@ async fn a_part_with_a_name_of_before_is_missed_by_nobody(bench: Bench) {
     assert_eq!(names, ["build-stewards", "loop-1"]);
 }
 
+async fn a_question_that_reached_nobody_is_one_that_a_notice_says_so_of(bench: Bench) {
+    bench.make_tables(BEFORE_NOTICES_TO_NOBODY).await;
+    let asked_at = start();
+    let milliseconds = asked_at.timestamp_millis();
+    let ids = [1, 2].map(|number| format!("00000000-0000-7000-8000-{number:012}"));
+    for (id, state) in ids.iter().zip(["pending", "answered"]) {
+        bench
+            .run(&format!(
+                "INSERT INTO questions (key, version, state, kind, asked_at, body) \
+                 VALUES ('{id}', 1, '{state}', 'blocking', {milliseconds}, '{{}}')"
+            ))
+            .await;
+        bench
+            .run(&format!(
+                "INSERT INTO timers (key, version, name, target, due, body) \
+                 VALUES ('{id}', 1, 'notices.unreached', 'telegram/{id}', 0, '{{}}')"
+            ))
+            .await;
+    }
+    let store = bench.open().await;
+    assert_eq!(store.count::<Timer>(Query::new()).await.unwrap(), 0);
+    let question: QuestionId = ids[0].parse().unwrap();
+    let of_it = Query::new()
+        .equal("question", question)
+        .equal("port", "telegram")
+        .equal("open", false);
+    let notices = store.list::<Notice>(of_it).await.unwrap();
+    let said: Vec<Notice> = notices.into_iter().map(|row| row.record).collect();
+    let key = format!("telegram/{question}/");
+    let expected = Notice {
+        nonce: key.trim_end_matches('/').to_owned(),
+        key,
+        port: "telegram".to_owned(),
+        receiver: String::new(),
+        event_type: "question.asked".to_owned(),
+        subject: Subject::question(question),
+        question: Some(question),
+        text: NoticeText::default(),
+        urgent: true,
+        state: NoticeState::Dead,
+        outdated: false,
+        messages: Vec::new(),
+        earlier: Vec::new(),
+        pieces: 0,
+        tries: 0,
+        repeats: 0,
+        error: Some("telegram reaches nobody".to_owned()),
+        due: asked_at,
+        created_at: asked_at,
+        sent_at: None,
+    };
+    assert_eq!(said, [expected]);
+    assert_eq!(store.count::<Notice>(Query::new()).await.unwrap(), 1);
+}
+
 on_each_database! {
+    a_question_that_reached_nobody_is_one_that_a_notice_says_so_of,
     a_part_with_a_name_of_before_is_missed_by_nobody,
 }

@@ -1,4 +1,4 @@
-//! Takes what people do in Telegram where Telegram brings it: one update after the other, each to its end.
+//! Takes what people do in Telegram where Telegram brings it: one update after the other, each until it is done or kept.
 
 use std::slice;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::surface::{Parts, Surface};
 
 /// How many updates wait for the one in hand; Telegram brings one at a time, and again what was not taken in time.
 const WAITING: usize = 16;
-/// How long whoever brings an update waits for it to be done.
+/// How long whoever brings an update waits for it to be done or kept.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Says why an update was not taken.
@@ -72,7 +72,7 @@ impl UpdateHook {
         ContentHash::of(secret) == self.secret
     }
 
-    /// Takes an update as Telegram writes it; returns once it is done and committed.
+    /// Takes an update as Telegram writes it; returns once what it came to, or that it is kept, is committed.
     pub async fn take(&self, written: &[u8]) -> Result<(), HookError> {
         let update = client::parse(written);
         let update = update.map_err(|error| HookError::Unreadable(error.to_string()))?;

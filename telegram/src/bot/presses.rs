@@ -6,11 +6,11 @@ use std::time::Duration;
 use ropewalk_desk::phones;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
 
 use super::settling::settle;
 use crate::api::{Interaction, Update};
 use crate::surface::Surface;
+use crate::updates::Origin;
 
 /// How long a phone is let wait for what a press comes to.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) async fn settle_first(
         return true;
     };
     let began = Instant::now();
-    let mut settled = pin!(settle(surface, first, stop));
+    let mut settled = pin!(settle(surface, first, Origin::Telegram, stop));
     let mut late = pin!(async {
         sleep(MOMENT).await;
         put_off(surface, updates).await;
@@ -51,17 +51,14 @@ pub(super) async fn settle_first(
 }
 
 /// Answers the presses among `updates` that were not answered yet, without words. Of strangers none is.
-pub(super) async fn put_off(surface: &Surface, updates: &[Update]) {
+async fn put_off(surface: &Surface, updates: &[Update]) {
     for update in updates {
-        let (Some(from), Interaction::Pressed { press, .. }) = (update.from, &update.did) else {
+        let (Some(from), Interaction::Pressed { .. }) = (update.from, &update.did) else {
             continue;
         };
         let person = phones::whose(&surface.services.store, &surface.people, from).await;
-        if !matches!(person, Ok(Some(_))) || !surface.presses.put_off(update.id) {
-            continue;
-        }
-        if let Err(error) = surface.api.show(press, "").await {
-            debug!("a press waits on a phone: {error}");
+        if matches!(person, Ok(Some(_))) {
+            surface.answer_without_words(update).await;
         }
     }
 }

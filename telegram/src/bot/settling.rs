@@ -1,15 +1,18 @@
-//! Lets what somebody did in a chat be done before Telegram forgets it; what cannot be done is handed on, see `left.rs`.
+//! Lets what somebody did in a chat be done before Telegram forgets it; what cannot be done is handed on to `left.rs`.
 
 use std::time::Duration;
 
-use ropewalk_runtime::Supervisor;
+use ropewalk_desk::phones;
+use ropewalk_runtime::{Supervisor, idle};
+use ropewalk_schemas::payload::UpdateLeft;
+use ropewalk_schemas::phone::{Phone, UpdateRecord};
+use ropewalk_schemas::{Payload, Subject};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::api::Update;
-use crate::left;
-use crate::surface::{CHANNEL, Surface};
-use crate::updates::take;
+use crate::surface::{CHANNEL, Surface, SurfaceError};
+use crate::updates::{Origin, forget_kept, take};
 
 /// How long the bot rests when Telegram or the store does not answer.
 pub(crate) const REST: Duration = Duration::from_secs(3);
@@ -18,10 +21,15 @@ const TRIES: u32 = 5;
 
 /// Does what somebody did, again while that fails, and hands it on when it fails on. Returns whether Telegram may forget
 /// it: not where the process stops before one or the other is committed.
-pub(crate) async fn settle(surface: &Surface, update: &Update, stop: &CancellationToken) -> bool {
+pub(crate) async fn settle(
+    surface: &Surface,
+    update: &Update,
+    origin: Origin,
+    stop: &CancellationToken,
+) -> bool {
     let mut why = String::new();
     for _ in 0..TRIES {
-        match Supervisor::guard(CHANNEL, Box::pin(take(surface, update))).await {
+        match Supervisor::guard(CHANNEL, Box::pin(take(surface, update, origin))).await {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => {
                 warn!("update {} waits: {error}", update.id);
@@ -37,7 +45,7 @@ pub(crate) async fn settle(surface: &Surface, update: &Update, stop: &Cancellati
             return false;
         }
     }
-    while let Err(error) = left::hand_on(surface, update, &why).await {
+    while let Err(error) = hand_on(surface, update, &why).await {
         warn!("update {} waits: {error}", update.id);
         if !rest(surface, stop).await {
             return false;
@@ -46,10 +54,55 @@ pub(crate) async fn settle(surface: &Surface, update: &Update, stop: &Cancellati
     true
 }
 
+/// Hands on what could not be done for `why`, and lets it count as done: it is no longer for Telegram to bring it. That of
+/// strangers is forgotten, as it always is.
+async fn hand_on(surface: &Surface, update: &Update, why: &str) -> Result<(), SurfaceError> {
+    let Some(from) = update.from else {
+        return Ok(());
+    };
+    let known = phones::whose(&surface.services.store, &surface.people, from).await?;
+    let Some(person) = known else {
+        return Ok(());
+    };
+    let context = surface.context();
+    let phone = phones::of(&surface.services.store, &person.name).await?;
+    let begun = phone
+        .begun
+        .filter(|begun| (begun.bot, begun.update) == (surface.bot, update.id));
+    let written = serde_json::to_value(update).unwrap_or_default();
+    let payload = Payload::UpdateLeft(UpdateLeft {
+        bot: surface.bot,
+        update_id: update.id,
+        update: written,
+        begun_at: begun.map(|begun| begun.at),
+        reason: why.to_owned(),
+    });
+    let event = context.event(Subject::component(&surface.source), payload);
+    let done = UpdateRecord {
+        bot: surface.bot,
+        update: update.id,
+        at: context.now(),
+        done: true,
+    };
+    let told = format!(
+        "This could not be done: {why}. It is kept and tried again; where that fails too, whoever runs the program finds it among its dead letters."
+    );
+    let reply = surface.reply(from.chat, told);
+    let counts = |phone: &mut Phone| {
+        phone.begun = Some(done);
+        forget_kept(phone, Some(done));
+        phone.replies.push(reply.clone());
+    };
+    phones::change_and_tell(&context, &person.name, counts, &[event]).await?;
+    error!("update {} could not be done and is kept: {why}", update.id);
+    surface.wake.notify_one();
+    Ok(())
+}
+
 /// Rests; returns whether the process goes on.
 async fn rest(surface: &Surface, stop: &CancellationToken) -> bool {
     tokio::select! {
         () = stop.cancelled() => false,
-        () = surface.services.clock.sleep(REST) => true,
+        () = idle::waiting(surface.services.clock.sleep(REST)) => true,
     }
 }

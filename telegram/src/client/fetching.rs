@@ -1,58 +1,17 @@
-//! Says which file a message brings, and fetches it.
+//! Fetches what people send.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use teloxide::net::Download;
 use teloxide::requests::Requester;
-use teloxide::types::{FileId, FileMeta, Message};
+use teloxide::types::FileId;
 use teloxide::{Bot, DownloadError};
 use tokio::io::AsyncWrite;
 
 use super::translated;
-use crate::api::{ApiError, File, Kind};
-
-/// Returns the file that a message brings: the largest of the sizes of a photo.
-pub(super) fn file_of(message: &Message) -> Option<File> {
-    let file = |meta: &FileMeta, kind, name: &str, media_type: Option<String>| File {
-        id: meta.id.0.clone(),
-        kind,
-        name: name.to_owned(),
-        media_type,
-        // What is left out is read as the largest there is.
-        size_bytes: (meta.size != u32::MAX).then(|| meta.size.into()),
-    };
-    if let Some(document) = message.document() {
-        let name = document.file_name.as_deref().unwrap_or("document");
-        let media_type = document.mime_type.as_ref().map(ToString::to_string);
-        return Some(file(&document.file, Kind::Document, name, media_type));
-    }
-    if let Some(photo) = message.photo().and_then(<[_]>::last) {
-        let media_type = Some("image/jpeg".to_owned());
-        return Some(file(&photo.file, Kind::Photo, "photo.jpg", media_type));
-    }
-    if let Some(voice) = message.voice() {
-        let length = Duration::from_secs(voice.duration.seconds().into());
-        let media_type = voice.mime_type.as_ref().map(ToString::to_string);
-        return Some(file(
-            &voice.file,
-            Kind::Voice(length),
-            "voice-note.ogg",
-            media_type,
-        ));
-    }
-    if let Some(audio) = message.audio() {
-        let name = audio.file_name.as_deref().unwrap_or("audio");
-        let media_type = audio.mime_type.as_ref().map(ToString::to_string);
-        return Some(file(&audio.file, Kind::Document, name, media_type));
-    }
-    let video = message.video()?;
-    let name = video.file_name.as_deref().unwrap_or("video");
-    let media_type = video.mime_type.as_ref().map(ToString::to_string);
-    Some(file(&video.file, Kind::Document, name, media_type))
-}
+use crate::api::ApiError;
 
 /// Fetches a file of at most `most` bytes. What went wrong is not quoted: the token is a part of the address.
 pub(super) async fn fetch(bot: &Bot, id: &str, most: u64) -> Result<Vec<u8>, ApiError> {

@@ -22,7 +22,7 @@ use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, CommitId, ComponentName, QuestionId, RepoPath, UserSlug};
 use ropewalk_store::{ChangeSet, Location, Query, Store};
-use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort};
+use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort, UpdateHook};
 use ropewalk_tests::servers::TelegramServer;
 
 use crate::phones::TOKEN;
@@ -72,6 +72,7 @@ const fn at_once(escalate: Duration) -> Rules {
 pub(crate) struct House {
     pub(crate) services: Services,
     supervisor: Supervisor,
+    parts: Parts,
     /// Where the branch stands that everything lands in; where a build does as long as nobody moves it on.
     main: Arc<Mutex<Option<CommitId>>>,
     /// How long it takes to find out what landing a build comes to.
@@ -162,19 +163,9 @@ impl House {
             clock,
             ids,
         };
-        let everybody = people.all().into_iter().map(|person| Listener {
-            roles: roles
-                .get(person.name.as_str())
-                .copied()
-                .into_iter()
-                .collect(),
-            name: person.name,
-            rights: person.rights,
-            summary: true,
-        });
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
-            people: everybody.collect(),
+            people: listeners(&people, roles),
             rules: telling,
             turn: Arc::new(|| Some(Box::new(()))),
         })?;
@@ -208,13 +199,19 @@ impl House {
         ];
         Frame::start(&services, agents, &supervisor).await?;
         let turn: Turn = Arc::new(|| Some(Box::new(())));
-        Bot::new(parts, turn, None)?.serve(&supervisor);
+        Bot::new(parts.clone(), turn, None)?.serve(&supervisor);
         Ok(Self {
             services,
             supervisor,
+            parts,
             main,
             looking,
         })
+    }
+
+    /// Takes what Telegram brings, too.
+    pub(crate) fn hook(&self) -> anyhow::Result<UpdateHook> {
+        Ok(UpdateHook::serve(self.parts.clone(), &self.supervisor)?)
     }
 
     /// Moves the branch on that everything lands in.
@@ -339,4 +336,19 @@ pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionReques
         topic: None,
         idea: None,
     })
+}
+
+/// Returns everybody as those who are told, with the roles that some of them have.
+fn listeners(people: &People, roles: &BTreeMap<&str, Role>) -> Vec<Listener> {
+    let everybody = people.all().into_iter().map(|person| Listener {
+        roles: roles
+            .get(person.name.as_str())
+            .copied()
+            .into_iter()
+            .collect(),
+        name: person.name,
+        rights: person.rights,
+        summary: true,
+    });
+    everybody.collect()
 }

@@ -103,13 +103,12 @@ impl Phones {
             .await
     }
 
-    /// Lets a user send a file: `kind` and `file` as Telegram writes them.
-    pub(crate) async fn send(
-        &self,
+    /// Returns a message by which a user sends a file: `kind` and `file` as Telegram writes them.
+    pub(crate) fn of_file(
         user: i64,
         (kind, file): (&str, Value),
         caption: &str,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Value> {
         let mut message = Self::of(user, user, "");
         let fields = message.as_object_mut().context("no message")?;
         fields.remove("text");
@@ -117,6 +116,17 @@ impl Phones {
         if !caption.is_empty() {
             fields.insert("caption".to_owned(), json!(caption));
         }
+        Ok(message)
+    }
+
+    /// Lets a user send a file.
+    pub(crate) async fn send(
+        &self,
+        user: i64,
+        file: (&str, Value),
+        caption: &str,
+    ) -> anyhow::Result<()> {
+        let message = Self::of_file(user, file, caption)?;
         self.update(json!({ "message": message })).await
     }
 
@@ -170,6 +180,14 @@ impl Phones {
     /// Returns how many updates were brought to the bot.
     pub(crate) async fn brought(&self) -> anyhow::Result<usize> {
         Ok(self.told().await?["brought"].as_array().map_or(0, Vec::len))
+    }
+
+    /// Returns how often the update was brought that was brought most often.
+    pub(crate) async fn most_often_brought(&self) -> anyhow::Result<u64> {
+        let told = self.told().await?;
+        let brought = told["brought"].as_array().into_iter().flatten();
+        let times = brought.filter_map(|update| update[1].as_u64());
+        Ok(times.max().unwrap_or_default())
     }
 
     /// Returns how many messages were answered with 429.

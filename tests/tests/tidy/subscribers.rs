@@ -31,7 +31,7 @@ const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
 /// The events that agents take. All others are for people alone: they are shown, and nothing follows from them. Why PM takes
 /// neither `task.failed` nor `budget.exceeded`, says ADR 15.
-const TAKEN: [(&str, &[&str]); 42] = [
+const TAKEN: [(&str, &[&str]); 43] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
@@ -78,6 +78,7 @@ const TAKEN: [(&str, &[&str]); 42] = [
         "question.defaulted",
         &["build", "improvement", "pm", "specification"],
     ),
+    ("phone.update_kept", &["telegram.left"]),
     ("phone.update_left", &["telegram.left"]),
     (
         "schedule.due",

@@ -429,7 +429,11 @@ fn an_idea_becomes_landed_code_by_telegram_alone_as_by_the_command_line() {
         assert_alike(name, &one, &other);
     }
     assert_alike("rows", &compared(&phone), &compared(&line));
-    let [one, other] = [&phone, &line]
-        .map(|world| world.in_store(async |store| events(store, &SURFACES).await.unwrap()));
+    let [one, other] = [&phone, &line].map(|world| {
+        let mut told = world.in_store(async |store| events(store, &SURFACES).await.unwrap());
+        // A phone was linked, and kept what brought files until it had its turn, as its row is left out.
+        told.remove("phone ada");
+        told
+    });
     assert_alike("events", &one, &other);
 }

@@ -7,7 +7,7 @@ use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{self, Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::notice::NoticeState;
-use ropewalk_schemas::payload::SpecRevisionRefused;
+use ropewalk_schemas::payload::{PhoneLinked, SpecRevisionRefused};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::timer::Timer;
@@ -85,6 +85,21 @@ async fn what_waits_for_nobody_who_is_here_is_put_to_those_who_are() -> anyhow::
     Ok(())
 }
 
+/// Lets the paper reach somebody more, whose phone is linked.
+async fn comes(house: &House, paper: &Paper, name: &str) -> anyhow::Result<()> {
+    paper.comes(name);
+    let person = UserSlug::parse(name)?;
+    let subject = Subject::phone(&person);
+    tell(house, subject, Payload::PhoneLinked(PhoneLinked { person })).await
+}
+
+/// Asks another thing that holds work up.
+async fn ask_another(house: &House) -> anyhow::Result<QuestionId> {
+    let mut other = asking(QuestionKind::Blocking, false);
+    other.text = "Another?".to_owned();
+    open(house, other).await
+}
+
 /// Counts how often it was time to ask everybody.
 async fn escalations(house: &House) -> anyhow::Result<usize> {
     let due = EventFilter {
@@ -106,21 +121,50 @@ async fn a_question_that_reaches_nobody_waits_for_somebody_and_not_for_time_to_p
     let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
     let id = ask(&house).await?;
     house.settle().await?;
-    for hours in [2, 30] {
+    for hours in [2, 30, 40 * 24] {
         house.pass(Duration::from_hours(hours)).await;
         house.settle().await?;
         assert_eq!(escalations(&house).await?, 1, "after {hours} hours more");
     }
-    assert_eq!(rows(&house).await?.len(), 0);
-    paper.comes("bob");
+    let noted = rows(&house).await?;
+    let [noted] = &noted[..] else {
+        anyhow::bail!("not one: {noted:#?}");
+    };
+    assert_eq!((noted.question, noted.receiver.as_str()), (Some(id), ""));
+    assert_eq!((noted.state, noted.is_open()), (NoticeState::Dead, false));
+    comes(&house, &paper, "bob").await?;
     let said = paper.said(&house, 1).await?;
     assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
     // Long before another period is over.
     assert_eq!(escalations(&house).await?, 1);
+    let told = rows(&house).await?;
+    let to: Vec<&str> = told.iter().map(|row| row.receiver.as_str()).collect();
+    assert_eq!(to, ["bob"], "it reaches somebody now");
     questions::answer(&house.context("cli")?, id, "no", "bob", "cli").await?;
     house.settle().await?;
-    let left = Query::new().one_of("name", ["notices.escalate", "notices.unreached"]);
+    let left = Query::new().equal("name", "notices.escalate");
     assert_eq!(house.services.store.count::<Timer>(left).await?, 0);
+    house.close().await
+}
+
+#[tokio::test]
+async fn of_what_reached_nobody_and_is_closed_nothing_is_left_and_nothing_is_told()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&[]);
+    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let closed = ask(&house).await?;
+    house.settle().await?;
+    assert_eq!(rows(&house).await?.len(), 1);
+    questions::answer(&house.context("cli")?, closed, "no", "bob", "cli").await?;
+    house.settle().await?;
+    assert_eq!(rows(&house).await?.len(), 0);
+    let waiting = ask_another(&house).await?;
+    house.settle().await?;
+    comes(&house, &paper, "bob").await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!((said.len(), said[0].question), (1, Some(waiting)));
     house.close().await
 }
 
@@ -205,9 +249,7 @@ async fn what_is_told_in_pieces_goes_on_behind_the_last_that_arrived() -> anyhow
     paper.loses_one();
     let second = house(directory.path(), &clock, &paper, &people).await?;
     paper.said(&second, 2).await?;
-    let mut other = asking(QuestionKind::Blocking, false);
-    other.text = "Another?".to_owned();
-    open(&second, other).await?;
+    ask_another(&second).await?;
     paper.said(&second, 8).await?;
     paper
         .until_rows(&second, |rows| {
