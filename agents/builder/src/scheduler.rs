@@ -7,7 +7,7 @@ mod lease_reaper;
 mod prime;
 pub(crate) mod publish;
 pub(crate) mod recover;
-mod resolve;
+pub(crate) mod resolve;
 mod retirements;
 mod settle;
 pub(crate) mod tasks_file;
@@ -33,6 +33,7 @@ use super::context::{self, builds_in};
 use super::error::BuilderError;
 use super::processes::Duty;
 use lease_reaper::LeaseReaper;
+use retirements::UntoldRetirements;
 
 /// The first pause after a call. A call may come just before the commit that it speaks of, so the next look is soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -59,6 +60,7 @@ pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: Canc
     let mut chores = Chores::default();
     let mut pause = FIRST_PAUSE;
     let mut lease_reaper = LeaseReaper::default();
+    let mut retirements = UntoldRetirements::default();
     while !ending.is_cancelled() {
         bell.borrow_and_update();
         if let Err(error) = look(&shared, &context, &mut chores).await {
@@ -67,8 +69,8 @@ pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: Canc
         if let Err(error) = lease_reaper.reap(&shared, &context).await {
             warn!("the locks could not be looked after: {error}");
         }
-        if let Err(error) = retirements::raise(&shared, &context).await {
-            warn!("nobody was told of a checkout that was retired: {error}");
+        if let Err(error) = retirements.raise(&shared, &context).await {
+            warn!("nobody could be told yet of a checkout that was retired: {error}");
         }
         let rest = chores.rest(pause);
         tokio::select! {

@@ -164,9 +164,8 @@ impl Again {
             changes.insert(lesson);
         }
         changes.insert(&queued(build));
-        // A task that joins branches came after the plan.
-        for task in self.tasks.iter().filter(|task| task.joins.is_none()) {
-            changes.insert(&Task::planned(build.id, task.number, task.block.clone()));
+        for task in planned(&self.tasks) {
+            changes.insert(&task);
         }
         // They allow what was called after them, so that they may stand there from the beginning.
         let allows = |one: &&Question| matches!(one.content, Some(Content::Call { .. }));
@@ -280,6 +279,20 @@ impl Forerunner {
             changes.insert(seen);
         }
     }
+}
+
+/// Returns the tasks as the plan had them: one that joins branches came later, and nothing waited for it before.
+fn planned(tasks: &[Task]) -> Vec<Task> {
+    let (joining, planned): (Vec<&Task>, Vec<&Task>) =
+        tasks.iter().partition(|task| task.joins.is_some());
+    let planned = planned.into_iter().map(|task| {
+        let mut block = task.block.clone();
+        block
+            .depends_on
+            .retain(|needed| joining.iter().all(|task| task.id != *needed));
+        Task::planned(task.build, task.number, block)
+    });
+    planned.collect()
 }
 
 /// Returns the build as its approval made it.

@@ -9,8 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::http;
+use ropewalk_schemas::TaskId;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::task::Task;
 use ropewalk_store::{ChangeSet, Query, Versioned};
 use ropewalk_tests::program::Runner;
 use ropewalk_tests::repository;
@@ -104,17 +106,57 @@ async fn rewrite(
     Ok(store.close().await?)
 }
 
-#[tokio::test]
-async fn a_build_that_ran_is_done_again_to_the_same_commits_and_nobody_is_asked()
--> anyhow::Result<()> {
-    let fixtures = tempfile::tempdir()?;
-    let server = emulator(fixtures.path(), "one.json", &conversation())?;
-    let project = Walks::new(&server, &server)?;
+/// Builds what the emulator says.
+async fn built(server: &Aimock) -> anyhow::Result<Walks> {
+    let project = Walks::new(server, server)?;
     project.approve()?;
     let mut up = start(&project.runner, &["up"])?;
     until_ready(project.path(), &mut up).await?;
     until_events(project.path(), &mut up, "build.completed", 1).await?;
     stop(&mut up).await?;
+    Ok(project)
+}
+
+/// Lets the task of a build wait for one that joins branches, as where heads stand against each other.
+async fn put_behind_a_joining_task(directory: &Path) -> anyhow::Result<()> {
+    let store = store(directory).await?;
+    let build = store.list::<Build>(Query::new()).await?.remove(0).record;
+    let row = store.list::<Task>(Query::new()).await?.remove(0);
+    let mut task = row.record.clone();
+    let mut block = task.block.clone();
+    block.id = TaskId::parse("MERGE-1")?;
+    task.block.depends_on.push(block.id.clone());
+    let joining = Task {
+        joins: build.base,
+        ..Task::planned(build.id, 2, block)
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&row, &task);
+    changes.insert(&joining);
+    store.commit(changes).await?;
+    Ok(store.close().await?)
+}
+
+/// A task that joined branches is none of the plan: nothing waits for it when the build is done again.
+#[tokio::test]
+async fn what_waited_for_a_task_that_joins_is_done_again_without_it() -> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "one.json", &conversation())?;
+    let project = built(&server).await?;
+    put_behind_a_joining_task(project.path()).await?;
+    let place = tempfile::tempdir()?;
+    let (output, report) = replay(&project.runner, "walks", &place.path().join("again"))?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_build_that_ran_is_done_again_to_the_same_commits_and_nobody_is_asked()
+-> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "one.json", &conversation())?;
+    let project = built(&server).await?;
     let builds = project.json("build list")?;
     assert_eq!(at(&builds, "/0/state")?, "succeeded", "{builds}");
     let build = at(&builds, "/0/id")?.as_str().context("an id")?.to_owned();

@@ -1,22 +1,31 @@
 //! Joins the head of another build into this one, before a task changes a file that was the other one's (design §15).
 //!
 //! The joined head passes the checks of the whole before it lands, as every commit does; the build remembers whom it
-//! follows, so that the other one is merged first.
+//! follows, so that the other one is merged first. Heads that stand against each other are asked about; where somebody wants
+//! the task tried again, another task joins them first.
 
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
-use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{CommitId, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, retry_on_conflict};
-use ropewalk_workspace::{CommitMessage, Merge, PreserveKey, Side};
+use ropewalk_workspace::{CommitMessage, ConflictFile, Merge, PreserveKey, Side};
 use tracing::{info, warn};
 
 use super::ending::Fault;
+use super::joining;
 use super::landing::conflict;
 use super::rows::Rows;
 use super::work::{Work, held_now};
 use crate::context::{self, Plan};
+use crate::decide::failure::is_to_be_resolved;
+use crate::decide::readiness::Edges;
+use crate::effects::Scene;
 use crate::error::BuilderError;
+use crate::machine::task::{Input, apply};
+use crate::scheduler::adopt::adopted;
 use crate::scheduler::publish;
+use crate::scheduler::resolve::Conflict;
 use ropewalk_gate::whole::{self, Whole};
 
 /// What came of joining.
@@ -25,16 +34,17 @@ pub(crate) enum JoinOutcome {
     Stands(CommitId),
     /// The heads do not go together.
     Failed(Box<Fault>),
-    /// The attempt no longer holds what it needs.
+    /// The attempt no longer holds what it needs, or others go first.
     Lost(String),
 }
 
-/// Joins every head that the files of the attempt come from.
+/// Joins every head that the files of the attempt come from, but for one that the work itself joins.
 pub(crate) async fn join(work: &Work<'_>) -> Result<JoinOutcome, BuilderError> {
     let mut base = work.claim.base.clone();
     for followed in &work.claim.after {
         let clone = &work.shared.clone;
-        if clone.is_ancestor(&followed.commit, &base).await? {
+        let is_there = clone.is_ancestor(&followed.commit, &base).await?;
+        if is_there || joining::brings(work, &followed.commit).await? {
             continue;
         }
         match one(work, followed).await? {
@@ -62,12 +72,81 @@ async fn one(work: &Work<'_>, followed: &Predecessor) -> Result<JoinOutcome, Bui
             Merge::FastForward => followed.commit.clone(),
             Merge::Merged(commit) => commit,
             Merge::Conflict(files) => {
-                let fault = conflict(&files).for_certain();
-                return Ok(Some(JoinOutcome::Failed(Box::new(fault))));
+                let came = settle_conflict(work, &rows, followed, (&head, files)).await?;
+                return Ok(Some(came));
             }
         };
         check_and_land(work, &rows, followed, &commit).await
     })
+}
+
+/// Says what follows where heads stand against each other: a person is asked. What they joined by hand since goes to the gate
+/// as it is, and where they only want the task tried again, another one resolves that first.
+async fn settle_conflict(
+    work: &Work<'_>,
+    rows: &Rows,
+    followed: &Predecessor,
+    (head, files): (&CommitId, Vec<ConflictFile>),
+) -> Result<JoinOutcome, BuilderError> {
+    let fault = Box::new(conflict(&files).for_certain());
+    // What gives way to a later revision gets no task that the revision does not know.
+    if !is_to_be_resolved(&rows.task) || rows.build.gives_way() {
+        return Ok(JoinOutcome::Failed(fault));
+    }
+    let clone = &work.shared.clone;
+    let by_hand = adopted(work.shared, &work.context, &rows.build).await?;
+    if let Some(by_hand) = by_hand
+        && clone.is_ancestor(&followed.commit, &by_hand.head).await?
+    {
+        return Ok(JoinOutcome::Stands(head.clone()));
+    }
+    let name = joining::branch_of(work, followed.build).await?;
+    let sides = (head, &followed.commit);
+    let Some(conflict) = Conflict::of(clone, &name, sides, files).await? else {
+        return Ok(JoinOutcome::Failed(fault));
+    };
+    let resolving = put_behind(work, rows, &conflict).await?;
+    Ok(JoinOutcome::Lost(format!("`{resolving}` goes first")))
+}
+
+/// Ends the attempt and lets its task wait for one that resolves what stands against it, and that is told what people said; one
+/// that is there for another task already is enough.
+async fn put_behind(
+    work: &Work<'_>,
+    rows: &Rows,
+    conflict: &Conflict,
+) -> Result<TaskId, BuilderError> {
+    let context = work.context.because_of(rows.task.cause);
+    let Some(plan) = Plan::load(&context.store, rows.build.id).await? else {
+        return Err(BuilderError::Missing("the build is gone".to_owned()));
+    };
+    let mut changes = ChangeSet::new();
+    changes.require(&rows.build);
+    let resolving = if let Some(task) = conflict.task_in(&plan) {
+        task.id.clone()
+    } else {
+        let task = Task {
+            guidance: rows.task.guidance.clone(),
+            ..conflict.new_task(&plan)?
+        };
+        changes.insert(&task);
+        task.id
+    };
+    let input = Input::CutOff {
+        why: format!("`{resolving}` goes first"),
+        not_before: None,
+        counts: false,
+    };
+    let scene = Scene::new(work.shared, &context, &rows.build);
+    let mut task = scene.task(&mut changes, &rows.task, input).await?;
+    task.block.depends_on.push(resolving.clone());
+    // At once, so that nobody claims it before the edges are looked at.
+    let edges = Input::Edges(Edges::Open(vec![resolving.clone()]));
+    let (task, _) = apply(&task, edges, context.now())?;
+    changes.update(&rows.task, &task);
+    context.store.commit(changes).await?;
+    info!(task.id = %task.id, "`{resolving}` joins another branch before `{}` goes on", task.id);
+    Ok(resolving)
 }
 
 async fn merge(
@@ -76,7 +155,7 @@ async fn merge(
     head: &CommitId,
 ) -> Result<Merge, BuilderError> {
     let build = work.claim.task.build;
-    let other = name(work, followed.build).await?;
+    let other = joining::branch_of(work, followed.build).await?;
     let message = CommitMessage::new(format!("Join the head of {other}"))
         .with_body("It changed a file that the next task changes.")
         .with_trailer("Ropewalk-Execution", build.to_string());
@@ -91,11 +170,6 @@ async fn merge(
     Ok(clone
         .merge(&followed.commit, head, &notes, &message, when)
         .await?)
-}
-
-async fn name(work: &Work<'_>, build: BuildId) -> Result<String, BuilderError> {
-    let other = context::build(&work.context.store, build).await?;
-    Ok(other.map_or_else(|| format!("build {build}"), |other| other.branch.clone()))
 }
 
 /// Checks the joined head as a whole and lands it; none when the head moved meanwhile.

@@ -1,9 +1,11 @@
 //! Lets an attempt join another branch into that of its build: it begins where both bear the marks of what stands against
 //! each other, and what it makes of that lands as one commit of both.
 
+use ropewalk_coordination::ownership;
+use ropewalk_schemas::build::{Build, Predecessor};
 use ropewalk_schemas::task::Action;
-use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_store::{ChangeSet, retry_on_conflict};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_store::{ChangeSet, ReadError, retry_on_conflict};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, Side};
 
@@ -11,6 +13,41 @@ use super::Ending;
 use super::work::Work;
 use crate::context;
 use crate::error::BuilderError;
+
+/// Says whether the work of an attempt brings `commit` in, since its task joins a branch that has it.
+pub(super) async fn brings(work: &Work<'_>, commit: &CommitId) -> Result<bool, BuilderError> {
+    match &work.claim.task.joins {
+        Some(other) => Ok(work.shared.clone.is_ancestor(commit, other).await?),
+        None => Ok(false),
+    }
+}
+
+/// Returns how people know a build: by its branch.
+pub(super) async fn branch_of(work: &Work<'_>, build: BuildId) -> Result<String, ReadError> {
+    let other = context::build(&work.context.store, build).await?;
+    Ok(other.map_or_else(|| format!("build {build}"), |other| other.branch.clone()))
+}
+
+/// Lists whom a build follows once the work of an attempt has landed: with it, the build whose head its task joins.
+pub(super) async fn followed(
+    work: &Work<'_>,
+    build: &Build,
+) -> Result<Vec<Predecessor>, ReadError> {
+    let mut follows = build.follows.clone();
+    if let Some(other) = &work.claim.task.joins {
+        let joined = predecessor(work, other).await?;
+        follows.extend(joined.filter(|joined| !follows.contains(joined)));
+    }
+    Ok(follows)
+}
+
+/// Finds the build whose head a task joins: the one that a file of its own build comes from. It is none where that is the branch
+/// that its build is landed in.
+async fn predecessor(work: &Work<'_>, head: &CommitId) -> Result<Option<Predecessor>, ReadError> {
+    let owned = ownership::owned_by(&work.context.store, work.claim.task.build).await?;
+    let mut after = owned.iter().filter_map(|row| row.after.clone());
+    Ok(after.find(|after| after.commit == *head))
+}
 
 /// Says whether the branch that a task is to join has come into `head` by another way.
 pub(super) async fn has_come_in(work: &Work<'_>, head: &CommitId) -> Result<bool, BuilderError> {
@@ -67,7 +104,11 @@ pub(super) async fn joined(
         return Ok(None);
     }
     let build = &work.claim.build;
-    let subject = format!("Merge branch '{}' into {}", build.target, build.branch);
+    let name = match predecessor(work, other).await? {
+        Some(followed) => branch_of(work, followed.build).await?,
+        None => build.target.clone(),
+    };
+    let subject = format!("Merge branch '{name}' into {}", build.branch);
     let files = work.claim.task.block.files();
     let files: Vec<&str> = files.map(RepoPath::as_str).collect();
     let message = CommitMessage::new(subject)

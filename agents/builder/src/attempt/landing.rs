@@ -163,6 +163,7 @@ async fn landing(
     let head = commit.clone().or_else(|| rows.build.head.clone());
     let build = Build {
         head,
+        follows: joining::followed(work, &rows.build).await?,
         ..rows.build.record.clone()
     };
     changes.update(&rows.build, &build);

@@ -259,10 +259,19 @@ pub const fn recommended(class: FailureClass) -> &'static str {
         FailureClass::ReplyTooLarge => {
             "Ask for less at once: make the task smaller, or lower `max_output_tokens` in `[models]`, then retry it."
         }
-        FailureClass::Conflict => "Say which side is right, then retry it.",
+        FailureClass::Conflict => {
+            "Say which side is right, then retry it: lines that stand against each other are joined before it goes on. Where the checks of \
+             both fail together, or one side deleted a file, a retry meets the same: ask for a revision, or skip it."
+        }
         FailureClass::OutOfScope => "Add the files to the task, or give guidance.",
         _ => "Give guidance, or skip it.",
     }
+}
+
+/// Returns whether what stands against a task is to be resolved: a person was asked about that, and wants it tried again.
+pub fn is_to_be_resolved(task: &Task) -> bool {
+    let mut earlier = task.earlier_failures.iter();
+    earlier.any(|failure| failure.class == FailureClass::Conflict)
 }
 
 /// Returns whether a failure of `class` uses up one of the counted tries.

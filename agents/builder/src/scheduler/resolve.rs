@@ -1,14 +1,16 @@
-//! Lets a task of a build resolve what stands against landing it: the task joins the other branch into that of the build,
-//! under the gate, as every task lands.
+//! Lets a task of a build resolve what stands against another branch: the one that it is to be landed in, or that of a build
+//! which it has to build on. The task joins that branch into the one of its build, under the gate, as every task lands.
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip::{self, Weight};
-use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Task, TaskBlock, Validation};
+use ropewalk_schemas::task::{
+    Action, Expectation, RequirementLine, Task, TaskBlock, TaskState, Validation,
+};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_store::{ChangeSet, retry_on_conflict};
-use ropewalk_workspace::{CommitMessage, ConflictFile, Merge, Side};
+use ropewalk_workspace::{CommitMessage, ConflictFile, GitError, LocalClone, Merge, Side};
 use tracing::info;
 
 use crate::SharedState;
@@ -24,12 +26,62 @@ const SHOWN_BYTES: usize = 16 * 1024;
 /// So many of the commits that came on the other branch are named, the newest.
 const NAMED_COMMITS: usize = 12;
 
-/// What stands between a build and the branch that it is to be landed in.
-struct Conflict {
+/// What stands between a build and another branch.
+pub(crate) struct Conflict {
+    /// The name of that branch.
+    name: String,
+    /// Its head.
     other: CommitId,
     files: Vec<ConflictFile>,
     /// The commits of that branch which the build lacks, a line each.
     commits: Vec<String>,
+}
+
+impl Conflict {
+    /// Gathers what a task is told of it; none where no task could resolve it.
+    pub(crate) async fn of(
+        clone: &LocalClone,
+        name: &str,
+        (head, other): (&CommitId, &CommitId),
+        files: Vec<ConflictFile>,
+    ) -> Result<Option<Self>, GitError> {
+        if !can_resolve(&files) {
+            return Ok(None);
+        }
+        let lacking = clone.log(Some(head), other).await?;
+        let newest = lacking.iter().rev().take(NAMED_COMMITS);
+        Ok(Some(Self {
+            name: name.to_owned(),
+            other: other.clone(),
+            files,
+            commits: newest
+                .map(|commit| format!("- {} {}", commit.id.short(), commit.subject))
+                .collect(),
+        }))
+    }
+
+    /// Returns the task of a build that is to resolve it already, if there is one.
+    pub(crate) fn task_in<'a>(&self, plan: &'a Plan) -> Option<&'a Task> {
+        let is_it = |task: &&Task| {
+            let is_over = matches!(task.state, TaskState::Complete | TaskState::Skipped);
+            task.joins.as_ref() == Some(&self.other) && !is_over
+        };
+        plan.tasks.iter().map(|task| &task.record).find(is_it)
+    }
+
+    /// Makes a task that resolves it, after all others of the build.
+    pub(crate) fn new_task(&self, plan: &Plan) -> Result<Task, BuilderError> {
+        let build = &plan.build;
+        let number = plan.tasks.iter().map(|task| task.number).max();
+        Ok(Task {
+            joins: Some(self.other.clone()),
+            ..Task::planned(
+                build.id,
+                number.unwrap_or_default() + 1,
+                block(build, free_id(plan)?, self)?,
+            )
+        })
+    }
 }
 
 /// Appends the task and lets the build go on; where nothing stands against the landing any more, or no task could
@@ -50,7 +102,7 @@ pub(super) async fn resolve(
         if let Some(conflict) = conflict(shared, context, &plan.build).await? {
             changes.delete(&wish);
             let context = context.because_of(wish.cause);
-            append(shared, &context, &mut changes, &plan, conflict).await?;
+            append(shared, &context, &mut changes, &plan, &conflict).await?;
         } else {
             let merge = Wish {
                 what: BranchWish::Merge,
@@ -83,18 +135,7 @@ async fn conflict(
         .merge(&other, head, &notes, &message, context.now())
         .await?;
     Ok(match merge {
-        Merge::Conflict(files) if can_resolve(&files) => Some(Conflict {
-            commits: clone
-                .log(Some(head), &other)
-                .await?
-                .iter()
-                .rev()
-                .take(NAMED_COMMITS)
-                .map(|commit| format!("- {} {}", &commit.id.as_str()[..12], commit.subject))
-                .collect(),
-            other,
-            files,
-        }),
+        Merge::Conflict(files) => Conflict::of(clone, &build.target, (head, &other), files).await?,
         _ => None,
     })
 }
@@ -104,7 +145,7 @@ async fn append(
     context: &Context,
     changes: &mut ChangeSet,
     plan: &Plan,
-    conflict: Conflict,
+    conflict: &Conflict,
 ) -> Result<(), BuilderError> {
     let build = &plan.build;
     let context = of_build(context, build);
@@ -117,15 +158,7 @@ async fn append(
         }
         Err(error) => return Err(error),
     };
-    let number = plan.tasks.iter().map(|task| task.number).max();
-    let task = Task {
-        joins: Some(conflict.other.clone()),
-        ..Task::planned(
-            build.id,
-            number.unwrap_or_default() + 1,
-            block(build, free_id(plan)?, &conflict)?,
-        )
-    };
+    let task = conflict.new_task(plan)?;
     info!(build.id = %build.id, "task `{}` joins `{}` into `{}`", task.id, build.target, build.branch);
     changes.update(build, &after);
     changes.insert(&task);
@@ -155,22 +188,22 @@ fn block(build: &Build, id: TaskId, conflict: &Conflict) -> Result<TaskBlock, Bu
         .iter()
         .map(|file| format!("'{}'", file.path.replace('\'', "'\\''")))
         .collect();
-    let (branch, target) = (&build.branch, &build.target);
+    let (branch, other) = (&build.branch, &conflict.name);
     let text = format!(
-        "Join `{target}` into `{branch}`. In your checkout both are joined already but for the places between the marks \
-         `<<<<<<<` (as `{branch}` has it), `=======` and `>>>>>>>` (as `{target}` has it): make of each what both sides \
+        "Join `{other}` into `{branch}`. In your checkout both are joined already but for the places between the marks \
+         `<<<<<<<` (as `{branch}` has it), `=======` and `>>>>>>>` (as `{other}` has it): make of each what both sides \
          meant, and leave no mark behind."
     );
     let shown: Vec<String> = files.iter().map(ConflictFile::shown).collect();
     let shown = format!(
-        "Commits of `{target}` that `{branch}` lacks (`git show` shows each):\n{}\n\n{}",
+        "Commits of `{other}` that `{branch}` lacks (`git show` shows each):\n{}\n\n{}",
         conflict.commits.join("\n"),
         shown.join("\n")
     );
     Ok(TaskBlock {
         id,
         phase: "landing".to_owned(),
-        title: Some(format!("join {target} into {branch}")),
+        title: Some(format!("join {other} into {branch}")),
         action: Action::Update,
         file: first,
         more_files: paths.collect(),

@@ -151,6 +151,24 @@ fn a_conflict_that_every_try_meets_before_anybody_works_is_asked_about_at_once()
 }
 
 #[test]
+fn what_stands_against_a_task_is_resolved_once_somebody_wants_it_tried_again() {
+    let conflict = Some(Class::Conflict);
+    for (earlier, now, expected) in [
+        (None, None, false),
+        (None, conflict, false),
+        (Some(Class::ValidationFailed), conflict, false),
+        (conflict, None, true),
+        (conflict, Some(Class::ValidationFailed), true),
+    ] {
+        let mut tried = task("T-1", TaskState::Claimed, &[]);
+        let of = |class| failure(class, "x");
+        tried.earlier_failures.extend(earlier.map(of));
+        tried.failures.extend(now.map(of));
+        assert_eq!(is_to_be_resolved(&tried), expected, "{earlier:?} {now:?}");
+    }
+}
+
+#[test]
 fn installing_is_off_unless_allowed_and_then_bounded() {
     let missing = failure(Class::MissingDependency, "x");
     let mut task = task("T-1", TaskState::Working, &[]);

@@ -1,29 +1,52 @@
 //! A build that follows another one, with which it does not go together.
 
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
-use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::payload::ChangeDecided;
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
+use ropewalk_schemas::payload::{ChangeDecided, TaskRetry};
 use ropewalk_schemas::task::{TaskState, WaitReason};
-use ropewalk_schemas::{Payload, RepoPath, Subject, TaskId};
+use ropewalk_schemas::{Payload, RepoPath, SpecId, Subject, TaskId};
 use serde_json::json;
 
 use super::two_builds::update;
-use crate::world::house::{House, task, writes};
+use crate::world::house::{House, OpenHouse, git, task, writes};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is() {
+/// What a task makes of both sides, and what the second build makes of that.
+const JOINED: &str = "mine\nONE\n";
+const DONE: &str = "mine\nONE\nTWO\n";
+
+/// A house whose builds change one file, one after the other.
+fn house() -> House {
     let rules = [
         writes("ONE", "a.txt", "ONE\n", None),
-        writes("TWO", "a.txt", "TWO\n", None),
+        writes("MERGE-1", "a.txt", JOINED, None),
+        writes("TWO", "a.txt", DONE, None),
     ];
-    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
-    let open = house.open().await;
+    House::new(&rules.concat()).with_files(&[("a.txt", "a\n")])
+}
+
+/// Changes the line as somebody does beside the builds.
+fn change(house: &House, open: &OpenHouse) {
+    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+    open.git(&["commit", "-q", "-a", "-m", "mine"]);
+}
+
+/// Removes the file, as somebody does beside the builds.
+fn remove(_: &House, open: &OpenHouse) {
+    open.git(&["rm", "-q", "a.txt"]);
+    open.git(&["commit", "-q", "-m", "away with it"]);
+}
+
+/// Builds until a person is asked about the second build, which begins after `meanwhile` and has to go on from the first one.
+/// Returns that one, with the specification of the second.
+async fn asked(
+    house: &House,
+    open: &OpenHouse,
+    meanwhile: fn(&House, &OpenHouse),
+) -> (Build, SpecId) {
     let first = open.approve(json!([update("ONE", "a.txt")])).await;
     let (one, _) = open.ended(first).await;
     assert_eq!(one.state, BuildState::Succeeded, "{:?}", one.reason);
-    // The second build begins on what somebody made of the same line meanwhile.
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
-    open.git(&["commit", "-q", "-a", "-m", "mine"]);
+    meanwhile(house, open);
     let second = open.approve(json!([update("TWO", "a.txt")])).await;
     let (two, _) = open
         .until(second, |_, tasks| {
@@ -40,11 +63,20 @@ async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is()
     };
     let subject = Subject::build(two.id);
     open.emit(subject, Payload::ChangeDecided(decided)).await;
-    let (two, tasks) = open
-        .until(second, |_, tasks| {
-            task(tasks, "TWO").state == TaskState::Failed
-        })
-        .await;
+    open.until(second, |_, tasks| {
+        task(tasks, "TWO").state == TaskState::Failed
+    })
+    .await;
+    (one, second)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is() {
+    let house = house();
+    let open = house.open().await;
+    let (_, second) = asked(&house, &open, change).await;
+    let two = open.build(second).await.unwrap();
+    let tasks = open.tasks(two.id).await;
     let failed = task(&tasks, "TWO");
     assert_eq!((failed.attempts, failed.rebases), (1, 0));
     let attempts = open.attempts(two.id, "TWO").await;
@@ -62,5 +94,115 @@ async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is()
     let asked = open.open_question("TWO").await.unwrap();
     assert!(asked.text.contains("a.txt"), "{}", asked.text);
     assert!(open.held_locks().await.is_empty());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
+    let house = house();
+    let open = house.open().await;
+    let (one, second) = asked(&house, &open, change).await;
+    let ours = open.build(second).await.unwrap().head.unwrap();
+    open.answer("TWO", "guide: Keep the lines of both.").await;
+    let (two, tasks) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
+    let theirs = one.head.unwrap();
+    let merge = task(&tasks, "MERGE-1");
+    assert_eq!(merge.state, TaskState::Complete);
+    assert_eq!(merge.joins.as_ref(), Some(&theirs));
+    let commit = merge.commit.as_ref().unwrap().as_str();
+    let clone = house.state().join("repository.git");
+    let shown = git(&clone, &["show", "-s", "--format=%P%n%s", commit]);
+    let subject = format!("Merge branch '{}' into {}", one.branch, two.branch);
+    assert_eq!(shown, format!("{ours} {theirs}\n{subject}"));
+    let [told] = house.prompts("MERGE-1").try_into().unwrap();
+    let told_branch = format!("`{}`", one.branch);
+    for part in [
+        "<<<<<<<",
+        "mine",
+        "ONE",
+        "a.txt",
+        &told_branch,
+        "Keep the lines of both.",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // What waited for it goes on from there, and knows of it.
+    let waited = task(&tasks, "TWO");
+    assert_eq!(waited.state, TaskState::Complete);
+    assert_eq!(waited.block.depends_on, [merge.id.clone()]);
+    let [told] = house.prompts("TWO").try_into().unwrap();
+    assert!(told.contains("MERGE-1"), "{told}");
+    let head = two.head.as_ref().unwrap();
+    let left = git(&clone, &["show", &format!("{head}:a.txt")]);
+    assert_eq!(left, DONE.trim_end());
+    let followed = Predecessor {
+        build: one.id,
+        commit: theirs,
+    };
+    assert_eq!(two.follows, [followed]);
+    assert!(open.held_locks().await.is_empty());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_marks_can_show_is_asked_about_again() {
+    let house = house();
+    let open = house.open().await;
+    let (_, second) = asked(&house, &open, remove).await;
+    open.answer("TWO", "guide: Try it.").await;
+    let (two, tasks) = open
+        .until(second, |_, tasks| {
+            let task = task(tasks, "TWO");
+            (task.state, task.attempts) == (TaskState::Failed, 2)
+        })
+        .await;
+    assert_eq!(tasks.len(), 1, "no task could join them");
+    assert_eq!(house.calls(), 2, "no model is asked but that of the first");
+    assert!(open.open_question("TWO").await.is_some());
+    assert!(two.follows.is_empty(), "{:?}", two.follows);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
+    let house = house();
+    let open = house.open().await;
+    let (one, second) = asked(&house, &open, change).await;
+    open.answer("TWO", "manual").await;
+    let (two, _) = open
+        .until(second, |build, _| {
+            build.state == BuildState::Failed && build.published == build.head
+        })
+        .await;
+    let aside = tempfile::tempdir().unwrap();
+    let tree = aside.path().join("tree");
+    let place = tree.to_str().unwrap();
+    open.git(&["worktree", "add", "-q", "--detach", place, &two.branch]);
+    let other = one.branch.as_str();
+    git(&tree, &["merge", "-q", "-X", "ours", "-m", "Join", other]);
+    std::fs::write(tree.join("a.txt"), DONE).unwrap();
+    git(&tree, &["commit", "-q", "-a", "-m", "Do the rest"]);
+    let theirs = git(&tree, &["rev-parse", "HEAD"]);
+    let branch = format!("refs/heads/{}", two.branch);
+    open.git(&["update-ref", &branch, &theirs]);
+    let calls = house.calls();
+    let id = TaskId::parse("TWO").unwrap();
+    let wish = TaskRetry {
+        build_id: two.id,
+        task_id: id.clone(),
+        requested_by: "ada".to_owned(),
+        guidance: None,
+    };
+    let subject = Subject::task(two.id, &id);
+    open.emit(subject, Payload::TaskRetry(wish)).await;
+    let (_, tasks) = open
+        .until(second, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    let [done] = tasks.as_slice() else {
+        panic!("{tasks:?}")
+    };
+    assert_eq!(done.commit.as_ref().unwrap().as_str(), theirs);
+    assert_eq!(house.calls(), calls, "no model is asked");
     open.close().await;
 }
