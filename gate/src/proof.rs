@@ -32,6 +32,8 @@ const DID_NOT_RUN: &[&str] = &[
     "error during collection",
     "is not a directory",
 ];
+/// What pytest says that did not begin, since a file of tests could not be loaded.
+const NOT_COLLECTED: &[&str] = &["errors during collection", "error during collection"];
 /// What a test runner says that ran and found no test to run.
 const SELECTED_NONE: &[&str] = &[
     "collected 0 items",
@@ -77,6 +79,50 @@ pub fn of(ruling: &Ruling, run: &CheckRun, expected: &Expectation, preserves: bo
     }
 }
 
+/// Decides what a pass is worth when the check fared like this on the tree before with the new tests of the candidate and nothing
+/// else of it.
+///
+/// `run` is the run there, `ruling` what followed from it.
+pub fn of_tests_alone(ruling: &Ruling, run: &CheckRun, expected: &Expectation) -> Proof {
+    match of(ruling, run, expected, false) {
+        Proof::PassedBefore => Proof::PassedWithoutWork,
+        _ if is_of_the_code(ruling) && fails_a_test(run) => Proof::NewTestsFailed,
+        Proof::AssertionFailed if run.tests.is_none() => Proof::FailedUncounted,
+        // Its tests were counted, and none of them failed: what did is that they could not be loaded.
+        Proof::AssertionFailed => Proof::CouldNotRun,
+        weak => weak,
+    }
+}
+
+/// Says whether a check ran to its end and failed by what is in its tree, and not by a machine that lacked something.
+fn is_of_the_code(ruling: &Ruling) -> bool {
+    use FailureClass::{MissingDependency, SyntaxError, ValidationFailed};
+    let Ruling::Fails { class, .. } = ruling else {
+        return false;
+    };
+    matches!(class, ValidationFailed | MissingDependency | SyntaxError)
+}
+
+/// Says whether a test ran and failed, and not only a file of tests that could not be loaded.
+fn fails_a_test(run: &CheckRun) -> bool {
+    let Some(tests) = run.tests.as_ref().filter(|_| run.exit_code.is_some()) else {
+        return false;
+    };
+    if NOT_COLLECTED.iter().any(|sign| run.output.contains(sign)) {
+        return false;
+    }
+    let names = tests.failed_names.iter();
+    let unloaded = names.filter(|name| is_of_a_file(name)).count();
+    usize::try_from(tests.failed).is_ok_and(|failed| failed > unloaded)
+}
+
+/// Says whether a runner names so what it could not load: `unittest` a test of its own, `node` the file.
+fn is_of_a_file(name: &str) -> bool {
+    const SCRIPTS: [&str; 6] = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
+    let is_script = !name.contains(' ') && SCRIPTS.iter().any(|end| name.ends_with(end));
+    is_script || name.contains("unittest.loader._FailedTest")
+}
+
 /// Says whether a run tells that something of it did not come to check anything.
 pub fn stumbles(run: &CheckRun) -> bool {
     let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
@@ -94,8 +140,8 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
         // That there are fewer tests than are asked for says nothing of the work.
         Some(tests) if tests.failed == 0 && run.exit_code == Some(0) => false,
         // Where tests were counted, their own number says more than a line among many.
-        Some(tests) if tests.passed > 0 => tests.failed > 0 || !stumbled,
-        Some(tests) => tests.failed > 0 && !stumbled,
+        Some(tests) if tests.passed > 0 && tests.failed > 0 => fails_a_test(run),
+        Some(tests) => (tests.passed > 0 || tests.failed > 0) && !stumbled,
         None => !stumbled,
     }
 }
@@ -136,8 +182,11 @@ pub fn passed_before(now: &CheckRun, before: &CheckRun) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_workspace::CommandStatus;
+
     use super::*;
     use crate::counts::count;
+    use crate::judge::{Observation, rule};
 
     fn run(exit_code: i32, output: &str) -> CheckRun {
         CheckRun {
@@ -272,6 +321,74 @@ mod tests {
         };
         let found = of(&held, &run(127, ""), &Expectation::ExitZero, false);
         assert_eq!(found, Proof::CouldNotRun);
+    }
+
+    #[test]
+    fn new_tests_that_failed_without_the_work_are_told_from_those_that_could_not_be_loaded() {
+        let unloaded = "ERROR: test_b (unittest.loader._FailedTest.test_b)\nImportError: cannot import name 'two' from 'a'\n\n";
+        let counted = |failures: &str, ran: u32, outcome: &str| {
+            format!("{failures}Ran {ran} tests in 0.001s\n\nFAILED ({outcome})")
+        };
+        let rows = [
+            (
+                counted("FAIL: test_two (test_b.B.test_two)\n", 9, "failures=1"),
+                Proof::NewTestsFailed,
+            ),
+            // What ran and met no such function ran.
+            (
+                counted("ERROR: test_two (test_b.B.test_two)\n", 9, "errors=1"),
+                Proof::NewTestsFailed,
+            ),
+            (counted(unloaded, 9, "errors=1"), Proof::CouldNotRun),
+            (counted(unloaded, 1, "errors=1"), Proof::CouldNotRun),
+            (
+                counted(
+                    &format!("FAIL: test_two (test_c.C.test_two)\n{unloaded}ModuleNotFoundError: No module named 'd'\n"),
+                    9,
+                    "failures=1, errors=1",
+                ),
+                Proof::NewTestsFailed,
+            ),
+            (
+                "collected 3 items / 1 error\n!!! Interrupted: 1 error during collection !!!\n1 error in 0.05s".to_owned(),
+                Proof::CouldNotRun,
+            ),
+            (
+                "TAP version 13\nok 1 - one\nnot ok 2 - /x/b.test.js\n1..2\n# pass 1\n# fail 1".to_owned(),
+                Proof::CouldNotRun,
+            ),
+            (
+                "TAP version 13\nok 1 - one\nnot ok 2 - two\n1..2\n# pass 1\n# fail 1".to_owned(),
+                Proof::NewTestsFailed,
+            ),
+            ("FAIL: b.sh".to_owned(), Proof::FailedUncounted),
+            (
+                "sh: 0: cannot open b.sh: No such file".to_owned(),
+                Proof::CouldNotRun,
+            ),
+        ];
+        for (output, expected) in rows {
+            let run = run(1, &output);
+            let observed = Observation {
+                status: CommandStatus::Exited(1),
+                program_missing: false,
+                output: &output,
+                tests: run.tests.as_ref(),
+                denial: None,
+            };
+            let ruling = rule("validation", observed, Some(&Expectation::ExitZero));
+            let found = of_tests_alone(&ruling, &run, &Expectation::ExitZero);
+            assert_eq!(found, expected, "{output}");
+        }
+        let (network, failed) = (fails(FailureClass::Network), "not ok 1 - two\n1..1");
+        for (ruling, code, output, expected) in [
+            (Ruling::Holds, 0, "ok", Proof::PassedWithoutWork),
+            (network, 1, failed, Proof::CouldNotRun),
+        ] {
+            let run = run(code, output);
+            let found = of_tests_alone(&ruling, &run, &Expectation::ExitZero);
+            assert_eq!(found, expected, "{output}");
+        }
     }
 
     #[test]

@@ -200,7 +200,7 @@ impl FailureClass {
             Self::StubMarker => "a stub was left",
             Self::SecretFound => "a changed file holds a secret",
             Self::WeakenedTest => "a test that passed before is gone, ignored or failing",
-            Self::Tampered => "a file of the checks was changed",
+            Self::Tampered => "it changes files that judge its work",
             Self::ToolMissing => "a check could not run",
             Self::Network => "the network failed",
             Self::Timeout => "a time limit passed",
@@ -379,13 +379,18 @@ impl Evidence {
 pub enum Proof {
     /// It ran there and did not hold: strong evidence.
     AssertionFailed,
-    /// It could not even run there: a file was missing, or something did not compile. Weak evidence.
+    /// With the new tests alone some test failed there. Whoever did the work wrote them, so that it is less than a check that was
+    /// approved, and more than one that nobody has seen fail.
+    NewTestsFailed,
+    /// It could not even run there, or with the new tests alone: a file was missing, or something did not compile. Weak evidence.
     CouldNotRun,
+    /// With the new tests alone it failed there, and no known runner told of a test that did. Weak evidence.
+    FailedUncounted,
     /// It held there but for the number of its tests. Weak evidence: nobody has seen the new ones fail.
     TooFewTests,
     /// It held there too, so that it proves nothing.
     PassedBefore,
-    /// It could not run there, but its new tests pass on that tree by themselves, so that they prove nothing.
+    /// Its new tests pass on that tree by themselves, so that they prove nothing.
     PassedWithoutWork,
     /// Its runner ran no test with the work, so that it proves nothing.
     RanNoTest,
@@ -402,17 +407,26 @@ impl Proof {
         )
     }
 
-    /// Says whether nobody has seen it fail for want of the work.
+    /// Says whether nobody has seen a test of it fail for want of the work.
     pub const fn is_weak(self) -> bool {
-        matches!(self, Self::CouldNotRun | Self::TooFewTests)
+        matches!(
+            self,
+            Self::CouldNotRun | Self::FailedUncounted | Self::TooFewTests
+        )
     }
 
     /// Says in a few words what it is worth.
     pub const fn told(self) -> &'static str {
         match self {
-            Self::AssertionFailed => "failed before",
-            Self::CouldNotRun => "could not run before, which is weak evidence",
-            Self::TooFewTests => "had too few tests before, which is weak evidence",
+            Self::AssertionFailed => "failed without the work",
+            Self::NewTestsFailed => "failed without the work, by the new tests that came with it",
+            Self::CouldNotRun => "could not run without the work, which is weak evidence",
+            Self::FailedUncounted => {
+                "failed without the work, though no runner told of a test that did, which is weak evidence"
+            }
+            Self::TooFewTests => {
+                "had too few tests without the work, and nobody has seen the new ones fail, which is weak evidence"
+            }
             Self::PassedBefore => "passed before too, which proves nothing",
             Self::PassedWithoutWork => {
                 "passes with its tests alone, without the work, which proves nothing"

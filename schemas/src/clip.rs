@@ -23,6 +23,23 @@ pub fn line(text: &str, most: usize) -> String {
     letters(&line, most).into_owned()
 }
 
+/// Writes a text on one line and keeps whole words from the beginning of that: at most `most` letters, the last of them `…`
+/// where something is missing. Of a first word that is longer the beginning is kept.
+pub fn words(text: &str, most: usize) -> String {
+    let whole = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept = letters(&whole, most).into_owned();
+    if kept == whole {
+        return whole;
+    }
+    let begun = kept.strip_suffix('…').unwrap_or(&kept);
+    let is_between = whole[begun.len()..].starts_with(' ');
+    let end = match begun.rfind(' ') {
+        Some(end) if !is_between => end,
+        _ => begun.len(),
+    };
+    format!("{}…", &begun[..end])
+}
+
 /// Keeps as many whole lines from the beginning as `most` letters hold, and says `[…]` on a line of its own where others
 /// are missing. Of a first line that is longer the beginning is kept.
 pub fn lines(text: &str, most: usize) -> Cow<'_, str> {
@@ -129,6 +146,15 @@ mod tests {
         assert_eq!(letters("one two", 5), "one…", "no blank before the mark");
         assert_eq!(letters("ö", 0), "…");
         assert_eq!(line("one\n two three", 8), "one two…");
+        for (most, expected) in [
+            (11, "one two-six"),
+            (10, "one…"),
+            (5, "one…"),
+            (4, "one…"),
+            (3, "on…"),
+        ] {
+            assert_eq!(words("one\n two-six", most), expected, "{most}");
+        }
         assert_eq!(lines("one\ntwo\nthree", 9), "one\ntwo\n[…]");
         assert_eq!(lines("ööööö", 4), "öööö\n[…]");
         assert_eq!(end("öööö", 3), "…öö");

@@ -16,9 +16,13 @@ use crate::task::{Action, Task, TaskState};
 pub enum Fulfilment {
     /// Every task for it has landed, and a check of one of them tells the work from the tree before.
     Met,
-    /// The same, but all that is shown is that the checks could not run before, or had too few tests: whoever did the work wrote
-    /// what shows it.
+    /// The same, but what failed on the tree before are new tests: whoever did the work wrote them.
+    MetByNewTests,
+    /// Every task for it has landed, but all that is shown is that the checks could not run without the work.
     WeaklyMet,
+    /// Every task for it has landed, but nobody has seen a test of their checks fail: there were too few before, or no known
+    /// runner told of one.
+    MetUnseen,
     /// Every task for it has landed, but their checks pass without the work, or all of it together did not pass.
     Unverified,
     /// A task for it has not landed, or there is none.
@@ -30,7 +34,9 @@ impl Fulfilment {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
+            Self::MetByNewTests => "met-by-new-tests",
             Self::WeaklyMet => "weakly-met",
+            Self::MetUnseen => "met-unseen",
             Self::Unverified => "unverified",
             Self::Open => "open",
         }
@@ -38,7 +44,10 @@ impl Fulfilment {
 
     /// Returns whether what is there shows it, be it weakly.
     pub const fn is_met(self) -> bool {
-        matches!(self, Self::Met | Self::WeaklyMet)
+        matches!(
+            self,
+            Self::Met | Self::MetByNewTests | Self::WeaklyMet | Self::MetUnseen
+        )
     }
 
     /// Judges one requirement by the tasks of its build and the evidence of the gates.
@@ -76,13 +85,21 @@ impl Fulfilment {
 
     /// Says how far the passes of a task that landed show what it is for, by the best of them.
     fn of_proofs(proofs: &[Option<Proof>]) -> Self {
-        let of_one = |proof: &Option<Proof>| match proof {
-            Some(proof) if proof.is_weak() => Self::WeaklyMet,
-            Some(proof) if !proof.is_any() => Self::Unverified,
-            // Where the tree before was not looked at, the pass stands for itself.
-            _ => Self::Met,
-        };
-        proofs.iter().map(of_one).min().unwrap_or(Self::Unverified)
+        // Where the tree before was not looked at, the pass stands for itself.
+        let all = proofs
+            .iter()
+            .map(|proof| proof.map_or(Self::Met, Self::of_proof));
+        all.min().unwrap_or(Self::Unverified)
+    }
+
+    const fn of_proof(proof: Proof) -> Self {
+        match proof {
+            Proof::AssertionFailed | Proof::Preserved => Self::Met,
+            Proof::NewTestsFailed => Self::MetByNewTests,
+            Proof::CouldNotRun => Self::WeaklyMet,
+            Proof::FailedUncounted | Proof::TooFewTests => Self::MetUnseen,
+            Proof::PassedBefore | Proof::PassedWithoutWork | Proof::RanNoTest => Self::Unverified,
+        }
     }
 
     /// Judges every requirement that a specification or a task names, in the order in which they are named.
@@ -102,21 +119,34 @@ impl Fulfilment {
         found
     }
 
-    /// Tells how many requirements are met, which of them weakly, and which are not shown by anything.
+    /// Tells how many requirements are met, which of them by what alone, and which are not shown by anything.
     pub fn summed_up(requirements: &[(RequirementId, Self)]) -> String {
         let of = |wanted: Self| {
             let found = requirements.iter().filter(|(_, is)| *is == wanted);
             found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
         };
-        let weakly = of(Self::WeaklyMet);
-        let how = if weakly.is_empty() {
-            String::new()
+        let by = [
+            (Self::MetByNewTests, "new tests that fail without the work"),
+            (
+                Self::WeaklyMet,
+                "checks that could not run without the work",
+            ),
+            (
+                Self::MetUnseen,
+                "checks of which nobody has seen a test fail",
+            ),
+        ];
+        let how = by.into_iter().filter_map(|(is, what)| {
+            let names = of(is);
+            (!names.is_empty()).then(|| format!("{} by {what}", names.join(", ")))
+        });
+        let how: Vec<String> = how.collect();
+        let met = requirements.iter().filter(|(_, is)| is.is_met()).count();
+        let mut parts = vec![if how.is_empty() {
+            format!("{met} met")
         } else {
-            let names = weakly.join(", ");
-            format!(" ({names} by checks that nobody has seen fail)")
-        };
-        let met = of(Self::Met).len() + weakly.len();
-        let mut parts = vec![format!("{met} met{how}")];
+            format!("{met} met ({})", how.join("; "))
+        }];
         for left in [Self::Unverified, Self::Open] {
             let names = of(left);
             if !names.is_empty() {
@@ -256,6 +286,34 @@ mod tests {
                 expected,
                 "{tasks:?} {evidence:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_test_that_failed_is_told_from_what_could_not_run_and_what_nobody_saw_fail() {
+        let (new, weak, few) = ("new-tests-failed", "could-not-run", "too-few-tests");
+        let rows = [
+            (vec![new], Fulfilment::MetByNewTests),
+            (vec![weak], Fulfilment::WeaklyMet),
+            (vec![few], Fulfilment::MetUnseen),
+            (vec!["failed-uncounted"], Fulfilment::MetUnseen),
+            // Of several the best counts.
+            (vec![few, weak], Fulfilment::WeaklyMet),
+            (vec![weak, new], Fulfilment::MetByNewTests),
+            (vec![new, "assertion-failed"], Fulfilment::Met),
+        ];
+        let id = RequirementId::parse("FR-1").unwrap();
+        for (proofs, expected) in rows {
+            let ids: Vec<String> = (1..=proofs.len()).map(|at| format!("T-{at}")).collect();
+            let tasks: Vec<Task> = ids.iter().map(|id| task(id, TaskState::Complete)).collect();
+            let evidence: Vec<Evidence> = ids
+                .iter()
+                .zip(&proofs)
+                .map(|(id, proof)| pass(id, Some(*proof)))
+                .collect();
+            let found = Fulfilment::of(&id, &tasks, &evidence);
+            assert_eq!(found, expected, "{proofs:?}");
+            assert!(found.is_met(), "{proofs:?}");
         }
     }
 

@@ -178,6 +178,9 @@ pub enum JobEvent {
     Judged {
         /// Whether it took it.
         passed: bool,
+        /// Whether it would take it, once a person has allowed what it changes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        asks: bool,
         /// What it says.
         text: String,
     },
@@ -440,6 +443,7 @@ mod tests {
             },
             JobEvent::Judged {
                 passed: false,
+                asks: true,
                 text: text(),
             },
         ]

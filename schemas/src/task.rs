@@ -271,7 +271,7 @@ pub struct Task {
     /// The chain of tasks that blocks it, the failed one last.
     #[serde(default)]
     pub blocked_by: Vec<TaskId>,
-    /// Tries begun, over all attempts: each that comes to the gate is one.
+    /// Tries begun, over all attempts: each that comes to the gate is one; what goes there again as it is, is no other.
     pub attempts: u32,
     /// Counted tries in this round.
     pub tries: u32,

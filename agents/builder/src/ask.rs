@@ -473,6 +473,20 @@ pub(crate) async fn supersede_asked(
     close(context, changes, build, reason, asked).await
 }
 
+/// Closes the open questions about what models of a build were refused.
+pub(crate) async fn supersede_refusals(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let of_call = |question: &Question| {
+        question.trigger == Trigger::DecisionNeeded.as_str()
+            && matches!(question.about, About::Task { .. })
+    };
+    close(context, changes, build, reason, of_call).await
+}
+
 /// Closes the open questions about a build and about its tasks.
 pub(crate) async fn supersede_all(
     context: &Context,
@@ -483,7 +497,7 @@ pub(crate) async fn supersede_all(
     close(context, changes, build, reason, |_| true).await
 }
 
-/// Closes the open questions about a build and its tasks that are meant.
+/// Closes the open questions about a build and its tasks that are meant; what `changes` close already is closed once.
 pub(crate) async fn close(
     context: &Context,
     changes: &mut ChangeSet,
@@ -491,8 +505,10 @@ pub(crate) async fn close(
     reason: &str,
     is_meant: impl Fn(&Question) -> bool,
 ) -> Result<(), ReadError> {
+    let closed: Vec<Question> = changes.written();
     for question in open_questions(context, build).await? {
-        if is_meant(&question) {
+        let is_closed = closed.iter().any(|closed| closed.id == question.id);
+        if !is_closed && is_meant(&question) {
             questions::supersede(changes, context, &question, reason);
         }
     }

@@ -159,8 +159,13 @@ async fn record(
     match ending {
         Ok(Ending::Landed) => Ok(()),
         Ok(Ending::Failed(fault)) => {
-            info!(task.id = %work.claim.task.id, "attempt {} at `{}` failed: {:?}",
-                work.claim.attempt.number, work.claim.task.id, fault.class);
+            let (task, number) = (&work.claim.task.id, work.claim.attempt.number);
+            if fault.waits_for_consent() {
+                let why = fault.class.told();
+                info!(task.id = %task, "attempt {number} at `{task}` waits for your answer: {why}");
+            } else {
+                info!(task.id = %task, "attempt {number} at `{task}` failed: {:?}", fault.class);
+            }
             ending::failed(shared, context, work.ids(), &fault, report).await
         }
         Ok(Ending::OutOfBudget(exceeded)) => {

@@ -229,7 +229,7 @@ struct Round {
     /// Counts tries, from 1, as the script and the journal do.
     number: u32,
     refused: Vec<RefusedTry>,
-    /// Whether it was cut off in a try that was sent back: that one is begun already, and goes on.
+    /// Whether its try is begun already: it was cut off after it was sent back, or what it made goes to the gate again as it is.
     goes_on: bool,
     /// Whether somebody began it before.
     resumes: bool,
@@ -258,10 +258,11 @@ async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
     // Attempts of before rounds were stored count one by one.
     let number = tried.unwrap_or_default().max(count(ended.count())) + 1;
     let last = attempts.iter().rfind(|one| one.round == number);
+    let is_shown_again = task.regate.is_some() && !task.has_to_hear();
     Ok(Round {
         number,
         refused: refused_in(number).collect(),
-        goes_on: last.is_some_and(|one| !one.tries.is_empty()),
+        goes_on: is_shown_again || last.is_some_and(|one| !one.tries.is_empty()),
         resumes: last.is_some(),
     })
 }

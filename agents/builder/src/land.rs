@@ -475,7 +475,7 @@ async fn check(
     Ok(evidence)
 }
 
-/// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.
+/// Says what a landing changes: the build is merged, owns nothing any more, and nothing is asked about it or its tasks.
 async fn record(
     context: &Context,
     build: &Versioned<Build>,
@@ -499,7 +499,7 @@ async fn record(
     }
     disown(&context, &mut changes, build.id).await?;
     let why = format!("the branch was landed in `{}` by {by}", landed.into);
-    ask::supersede_about(&context, &mut changes, build.id, &why).await?;
+    ask::supersede_all(&context, &mut changes, build.id, &why).await?;
     changes.emit(context.event(
         Subject::build(build.id),
         Payload::BuildMerged(BuildMerged {

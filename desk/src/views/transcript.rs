@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 use ropewalk_schemas::model_call::ModelCall;
@@ -214,20 +214,30 @@ async fn told_again(store: &Store, attempt: &Attempt) -> Result<Vec<Passage>, Re
             .tries
             .iter()
             .find(|one| Some(one.turn.to_string()) == turn);
-        if let Some(refused) = refused {
-            let judged = judged(false, &refused.failure.error);
-            passages.push(passage(call.at, judged));
+        if let Some(one) = refused {
+            passages.push(passage(call.at, refusal(&one.failure)));
         }
     }
     match (attempt.state, &attempt.failure) {
-        (AttemptState::Landed, _) => passages.push(passage(ended, judged(true, ""))),
-        (_, Some(failure)) => passages.push(passage(ended, judged(false, &failure.error))),
+        (AttemptState::Landed, _) => passages.push(passage(ended, taken())),
+        (_, Some(failure)) => passages.push(passage(ended, refusal(failure))),
         _ => {}
     }
     Ok(passages)
 }
 
-fn judged(passed: bool, text: &str) -> JobEvent {
-    let text = text.to_owned();
-    JobEvent::Judged { passed, text }
+fn taken() -> JobEvent {
+    JobEvent::Judged {
+        passed: true,
+        asks: false,
+        text: String::new(),
+    }
+}
+
+fn refusal(failure: &Failure) -> JobEvent {
+    JobEvent::Judged {
+        passed: false,
+        asks: failure.class == FailureClass::Tampered,
+        text: failure.error.clone(),
+    }
 }

@@ -1,4 +1,5 @@
-//! Finds out what the pass of a task's own check is worth: it runs on the tree before, and there with the task's tests alone.
+//! Finds out what the pass of a task's own check is worth: it runs on the tree before, and where that does not tell, there with
+//! the task's tests alone.
 
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::{FailureClass, Proof};
@@ -7,7 +8,7 @@ use ropewalk_workspace::{ChangeKind, ChangedFile};
 
 use super::{GateRuns, Job, required, run_at};
 use crate::control;
-use crate::difference::protected::is_test;
+use crate::difference::protected::is_run_with_tests;
 use crate::error::GateError;
 use crate::install;
 use crate::judge::Ruling;
@@ -57,13 +58,11 @@ pub(super) async fn prove(
     }
     let expected = &block.validation.expected;
     let mut proof = proof::of(&before.ruling, &before.run, expected, block.preserves);
-    if proof.is_weak() && findings.is_clean() {
-        let Some(passes) = passes_without_work(job, &check, changed).await? else {
+    if (proof.is_weak() || proof == Proof::PassedBefore) && findings.is_clean() {
+        let Some(tried) = with_tests_alone(job, &check, changed, proof).await? else {
             return Ok(false);
         };
-        if passes {
-            proof = Proof::PassedWithoutWork;
-        }
+        proof = tried;
     }
     if findings.is_clean() {
         job.runner.keep_proof(candidate.attempt, proof);
@@ -89,31 +88,43 @@ async fn installs_at(job: &Job<'_>, commit: &CommitId) -> Result<Vec<Install>, G
     install::for_tasks(job.runner, &gate, commit, [job.candidate.task]).await
 }
 
-/// Says whether a check that nobody has seen fail passes on the tree before with the tests of the candidate and nothing else of
-/// it. What fails there is what the model itself wrote to fail, and stays weak evidence. None when it was ended from outside.
-async fn passes_without_work(
+/// Says what a check is worth that tells nothing of the work on the tree before, or that nobody has seen fail there: by how it
+/// fares there with the tests of the candidate and nothing else of it. Where that cannot be tried, it is worth what it was
+/// `before`. None when it was ended from outside.
+async fn with_tests_alone(
     job: &Job<'_>,
     check: &Check<'_>,
     changed: &[ChangedFile],
-) -> Result<Option<bool>, GateError> {
-    let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(|file| is_test(&file.path));
+    before: Proof,
+) -> Result<Option<Proof>, GateError> {
+    let with_tests = |file: &&ChangedFile| is_run_with_tests(&file.path);
+    let (tests, work): (Vec<_>, Vec<_>) = changed.iter().partition(with_tests);
     let written = tests.iter().filter(|file| file.kind != ChangeKind::Deleted);
     let tests: Vec<&str> = written.map(|file| file.path.as_str()).collect();
-    let made = job.candidate.task.block.file.as_str();
+    let block = &job.candidate.task.block;
+    let made = block.file.as_str();
     let tells = is_document(made) && work.iter().all(|file| is_document(&file.path));
-    // Where tests, and words about them, are what a task makes, there is no work for them to be without.
-    if tests.is_empty() || is_test(made) || tells {
-        return Ok(Some(false));
+    // Where tests, and words about them, are what a task makes, there is no work for them to be without: that they pass takes
+    // nothing from it.
+    let are_the_work = is_run_with_tests(made) || tells;
+    if tests.is_empty() || before.is_weak() && are_the_work {
+        return Ok(Some(before));
     }
     // The candidate is those tests and nothing else, and passes.
     if work.is_empty() {
-        return Ok(Some(true));
+        let nothing = if before == Proof::PassedBefore {
+            before
+        } else {
+            Proof::PassedWithoutWork
+        };
+        return Ok(Some(nothing));
     }
     let commits = (job.candidate.commit, job.candidate.parent);
     let alone = control::with_tests_alone(&job.runner.clone, commits, &tests).await?;
     let installs = installs_at(job, &alone).await?;
     let run = run_at(job, check, &installs, &alone).await?;
-    Ok(run.map(|run| run.ruling == Ruling::Holds))
+    let expected = &block.validation.expected;
+    Ok(run.map(|run| proof::of_tests_alone(&run.ruling, &run.run, expected)))
 }
 
 /// Says whether a file is written for people, by how its name ends.

@@ -82,31 +82,21 @@ pub struct TaskEntry {
     body: Range<usize>,
 }
 
-/// A list of tasks.md that grows while a build runs.
+/// A list of tasks.md that grows while a build runs, and stands there once it says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journal {
     /// What happened.
     ExecutionLog,
     /// What was learned.
     Discoveries,
-    /// What the checks showed.
-    ValidationResults,
 }
 
 impl Journal {
-    /// Lists every journal in its order.
-    pub const ALL: [Self; 3] = [
-        Self::ExecutionLog,
-        Self::Discoveries,
-        Self::ValidationResults,
-    ];
-
     /// Returns the heading.
     pub const fn title(self) -> &'static str {
         match self {
             Self::ExecutionLog => "Execution Log",
             Self::Discoveries => "Discoveries",
-            Self::ValidationResults => "Validation Results",
         }
     }
 }
@@ -240,9 +230,6 @@ pub fn render(plan: &TasksPlan<'_>) -> String {
             phase = Some(&task.phase);
         }
         text.extend(["\n", &block::rendered(task)]);
-    }
-    for journal in Journal::ALL {
-        text.extend(["\n## ", journal.title(), "\n"]);
     }
     text
 }

@@ -207,15 +207,13 @@ fn journals_grow_at_their_end() -> anyhow::Result<()> {
     assert!(document.to_string().starts_with(edited().trim_end()));
     assert!(document.journal(Journal::ExecutionLog).is_empty());
 
-    let mut fresh = tasks_md::parse(&rendered(&[]))?;
+    let plan = rendered(&[]);
+    let mut fresh = tasks_md::parse(&plan)?;
     fresh.append(Journal::ExecutionLog, "began")?;
+    fresh.append(Journal::Discoveries, "one")?;
     fresh.append(Journal::ExecutionLog, "ended")?;
-    assert!(
-        fresh
-            .to_string()
-            .contains("## Execution Log\n\n- began\n- ended\n\n## Discoveries"),
-        "{fresh}"
-    );
+    let said = "## Execution Log\n\n- began\n- ended\n\n## Discoveries\n\n- one\n";
+    assert_eq!(fresh.to_string(), format!("{}\n\n{said}", plan.trim_end()));
     Ok(())
 }
 

@@ -42,8 +42,8 @@ pub(super) fn time(at: &DateTime<Utc>) -> String {
 /// Returns the name of the class that a state is drawn by: how it goes, in colour beside the word.
 pub(super) fn tone(state: &str) -> &'static str {
     match state {
-        "complete" | "succeeded" | "landed" | "approved" | "met" | "weakly-met" | "passed"
-        | "answered" | "active" | "confirmed" => "good",
+        "complete" | "succeeded" | "landed" | "approved" | "met" | "met-by-new-tests"
+        | "weakly-met" | "met-unseen" | "passed" | "answered" | "active" | "confirmed" => "good",
         "failed" | "rejected" | "blocked" | "unverified" | "silent" | "dead" | "critical" => "bad",
         "running" | "working" | "validating" | "landing" | "verifying" | "claimed" | "priming" => {
             "busy"

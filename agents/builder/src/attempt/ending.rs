@@ -96,6 +96,11 @@ impl Fault {
         seen.is_some_and(|seen| seen.verdict == Verdict::Held)
     }
 
+    /// Returns whether nothing is wrong with the work but that a person has to allow what it changes.
+    pub(crate) fn waits_for_consent(&self) -> bool {
+        !self.protected.is_empty()
+    }
+
     /// Puts what was found beside the gate before what it saw.
     pub(crate) fn noting(mut self, lines: &[String]) -> Self {
         if !lines.is_empty() {

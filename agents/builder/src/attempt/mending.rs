@@ -217,6 +217,7 @@ async fn judge(
     if seen.evidence.verdict == Verdict::Passed {
         work.watching.see(JobEvent::Judged {
             passed: true,
+            asks: false,
             text: String::new(),
         });
         return Ok(GateVerdict::Passed(Box::new(PassedCandidate {
@@ -225,9 +226,15 @@ async fn judge(
         })));
     }
     let fault = Fault::seen(seen).noting(&report.unkept);
+    let asks = fault.waits_for_consent();
     work.watching.see(JobEvent::Judged {
         passed: false,
-        text: format!("{:?}: {}", fault.class, fault.error),
+        asks,
+        text: if asks {
+            fault.error.clone()
+        } else {
+            format!("{:?}: {}", fault.class, fault.error)
+        },
     });
     let task = &work.claim.task.id;
     let refusal = ending::refused(

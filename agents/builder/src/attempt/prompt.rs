@@ -154,30 +154,55 @@ fn block(task: &Task) -> Value {
     block
 }
 
-/// Lists the signatures that concern the task, each with who makes and uses it.
+/// Lists the signatures that concern the task, those together that the same tasks make and use.
 fn interfaces(task: &Task, background: &Background) -> Vec<Value> {
     let document = background.document.as_ref();
     let all = document.map_or(&[][..], |document| &document.interfaces);
-    let concerns = |one: &&Interface| {
-        let is_plain = one.made_by.is_none() && one.used_by.is_empty();
-        is_plain || one.made_by.as_ref() == Some(&task.id) || one.used_by.contains(&task.id)
-    };
+    let told = together(&task.id, all).into_iter().map(|group| {
+        json!({
+            "signature": group.signatures.join("\n"),
+            "made_by": group.made_by,
+            "used_by": group.used_by.join(", "),
+        })
+    });
+    told.collect()
+}
+
+/// Signatures that the same tasks make and use.
+#[derive(Debug)]
+struct InterfaceGroup<'a> {
+    made_by: Option<String>,
+    used_by: Vec<String>,
+    signatures: Vec<&'a str>,
+}
+
+fn together<'a>(own: &TaskId, all: &'a [Interface]) -> Vec<InterfaceGroup<'a>> {
     let named = |id: &TaskId| {
-        if *id == task.id {
+        if id == own {
             "your task".to_owned()
         } else {
             id.to_string()
         }
     };
-    let told = |one: &Interface| {
+    let mut groups: Vec<InterfaceGroup<'a>> = Vec::new();
+    for one in all {
+        let is_plain = one.made_by.is_none() && one.used_by.is_empty();
+        if !is_plain && one.made_by.as_ref() != Some(own) && !one.used_by.contains(own) {
+            continue;
+        }
+        let made_by = one.made_by.as_ref().map(named);
         let used_by: Vec<String> = one.used_by.iter().map(named).collect();
-        json!({
-            "signature": one.signature,
-            "made_by": one.made_by.as_ref().map(named),
-            "used_by": used_by.join(", "),
-        })
-    };
-    all.iter().filter(concerns).map(told).collect()
+        let mut known = groups.iter_mut();
+        match known.find(|group| group.made_by == made_by && group.used_by == used_by) {
+            Some(group) => group.signatures.push(&one.signature),
+            None => groups.push(InterfaceGroup {
+                made_by,
+                used_by,
+                signatures: vec![one.signature.as_str()],
+            }),
+        }
+    }
+    groups
 }
 
 /// Joins what the task says of its requirements with what the specification says of them.
@@ -219,6 +244,40 @@ fn submission() -> Submission {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signatures_of_the_same_tasks_are_told_together_and_those_of_others_not_at_all() {
+        let id = |text: &str| TaskId::parse(text).unwrap();
+        let interface = |signature: &str, made_by: Option<&str>, used_by: &[&str]| Interface {
+            signature: signature.to_owned(),
+            made_by: made_by.map(id),
+            used_by: used_by.iter().map(|user| id(user)).collect(),
+        };
+        let all = [
+            interface("fn a()", Some("T-1"), &["T-2", "T-3"]),
+            interface("fn b()", None, &["T-2"]),
+            interface("fn c()", Some("T-1"), &["T-3"]),
+            interface("fn d()", Some("T-1"), &["T-2", "T-3"]),
+            Interface::plain("fn e()"),
+            interface("fn f()", None, &["T-2"]),
+            Interface::plain("fn g()"),
+        ];
+        let found = together(&id("T-2"), &all);
+        let told: Vec<(Option<&str>, String, &[&str])> = found
+            .iter()
+            .map(|group| {
+                let made_by = group.made_by.as_deref();
+                (made_by, group.used_by.join(", "), &*group.signatures)
+            })
+            .collect();
+        let expected: [(Option<&str>, &str, &[&str]); 3] = [
+            (Some("T-1"), "your task, T-3", &["fn a()", "fn d()"]),
+            (None, "your task", &["fn b()", "fn f()"]),
+            (None, "", &["fn e()", "fn g()"]),
+        ];
+        let expected = expected.map(|(made, used, told)| (made, used.to_owned(), told));
+        assert_eq!(told, expected);
+    }
 
     #[test]
     fn the_model_reads_what_a_result_must_hold_in_plain_words() {

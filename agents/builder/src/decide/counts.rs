@@ -161,11 +161,16 @@ mod tests {
             of("FR-2", Fulfilment::Unverified),
             of("FR-3", Fulfilment::Open),
             of("FR-4", Fulfilment::WeaklyMet),
+            of("FR-5", Fulfilment::MetByNewTests),
+            of("FR-6", Fulfilment::MetUnseen),
+            of("FR-7", Fulfilment::MetByNewTests),
         ];
         assert_eq!(
             Fulfilment::summed_up(&all),
-            "2 met (FR-4 by checks that nobody has seen fail), 1 unverified (FR-2), 1 open (FR-3)"
+            "5 met (FR-5, FR-7 by new tests that fail without the work; FR-4 by checks that could not run without the \
+             work; FR-6 by checks of which nobody has seen a test fail), 1 unverified (FR-2), 1 open (FR-3)"
         );
+        assert_eq!(Fulfilment::summed_up(&all[..1]), "1 met");
         assert_eq!(Fulfilment::summed_up(&[]), "0 met");
         assert!(unverified(&all).unwrap().ends_with(": FR-2"));
         assert_eq!(unverified(&all[..1]), None);

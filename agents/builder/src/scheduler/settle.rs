@@ -243,8 +243,9 @@ pub(crate) async fn complete(
         .build(changes, input)
         .await?;
     build.spent = Some(spent(context, build.id).await?);
-    let trigger = Trigger::MilestoneReached;
-    ask::supersede_asked(context, changes, build.id, trigger, "the build has ended").await?;
+    let (trigger, why) = (Trigger::MilestoneReached, "the build has ended");
+    ask::supersede_asked(context, changes, build.id, trigger, why).await?;
+    ask::supersede_refusals(context, changes, build.id, why).await?;
     info!(build.id = %build.id, "build `{}` of `{}` ended: {}", build.id, build.idea, build.state);
     changes.emit(context.event(
         Subject::build(build.id),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::job_event::{CallUsage, JobEvent};
 use ropewalk_schemas::model_call::Compaction;
@@ -42,7 +43,7 @@ impl<'a> StepWords<'a> {
                 Self::of(format!("says  ({})", cost(usage)), text)
             }
             JobEvent::ToolStarted { name, input, .. } => {
-                let line = format!("calls {name} {}", short(&arguments(input)));
+                let line = format!("calls {name} {}", arguments(input));
                 Self::line(line.trim_end())
             }
             JobEvent::FileChanged {
@@ -71,12 +72,18 @@ impl<'a> StepWords<'a> {
             JobEvent::PersonSaid { text } => Self::line(format!("a person says: {}", short(text))),
             JobEvent::Advised { text } => Self::line(format!("is told: {}", short(text))),
             JobEvent::ResultTaken { result, .. } => {
-                Self::line(format!("hands in {}", short(&arguments(result))))
+                Self::line(format!("hands in {}", arguments(result)))
             }
             JobEvent::ResultRefused { reason, .. } => {
                 Self::line(format!("result not taken: {}", short(reason)))
             }
             JobEvent::Judged { passed: true, .. } => Self::line("the gate took it"),
+            JobEvent::Judged {
+                asks: true, text, ..
+            } => {
+                let why = FailureClass::Tampered.told();
+                Self::of(format!("waits for your answer: {why}"), text)
+            }
             JobEvent::Judged { text, .. } => Self::of("the gate sent it back", text),
             JobEvent::TurnEnded { .. } => Self::line(turn_ended(event)?),
             _ => return None,
@@ -146,19 +153,62 @@ fn cost(usage: &CallUsage) -> String {
     format!("{model}, {input_tokens} in, {output_tokens} out, {money}")
 }
 
+/// Tells what a tool is given in a line, with every blank of it: an edit may be about those alone.
 fn arguments(input: &Value) -> String {
-    match input {
+    let whole = match input {
         Value::Object(fields) => {
             let shown = fields.iter().map(|(name, value)| match value {
-                Value::String(text) => format!("{name}={}", clip::line(text, WIDTH / 2)),
+                Value::String(text) => {
+                    let text = plain(text).unwrap_or_else(|| value.to_string());
+                    format!("{name}={}", clip::letters(&text, WIDTH / 2))
+                }
                 other => format!("{name}={other}"),
             });
             shown.collect::<Vec<_>>().join(" ")
         }
         other => other.to_string(),
-    }
+    };
+    clip::letters(&whole, WIDTH).into_owned()
+}
+
+/// Returns a text on a line, where a single blank or line break parts its words; any other one is told in quotes.
+fn plain(text: &str) -> Option<String> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let is_plain = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
+    let mut words = text.split([' ', '\n']);
+    words.all(is_plain).then(|| text.replace('\n', " "))
 }
 
 fn short(text: &str) -> String {
     clip::line(text, WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_blanks_alone_is_seen() {
+        for (input, expected) in [
+            (
+                json!({ "path": "a.txt", "content": "a walk\nand a rest\n" }),
+                "path=a.txt content=a walk and a rest",
+            ),
+            (
+                json!({ "old_text": "1,5  1,5", "new_text": "1,5 1,5 " }),
+                "old_text=\"1,5  1,5\" new_text=\"1,5 1,5 \"",
+            ),
+            (
+                json!({ "edits": [{ "old_text": "a\n  b", "new_text": "a\n b" }] }),
+                "edits=[{\"old_text\":\"a\\n  b\",\"new_text\":\"a\\n b\"}]",
+            ),
+            (json!({ "text": "" }), "text=\"\""),
+        ] {
+            assert_eq!(arguments(&input), expected);
+        }
+        let long = arguments(&json!({ "command": "ls ".repeat(100) }));
+        assert!(long.ends_with('…') && long.len() < WIDTH, "{long}");
+    }
 }

@@ -119,6 +119,7 @@ fn alone(event: &JobEvent, told: StepWords<'_>, extent: Extent) -> Step {
     Step {
         outcome: match event {
             JobEvent::Judged { passed: true, .. } => Some(("passed", "good")),
+            JobEvent::Judged { asks: true, .. } => Some(("waits", "waits")),
             JobEvent::Judged { .. } => Some(("failed", "bad")),
             _ => None,
         },

@@ -1,16 +1,19 @@
 //! Answers for people who are not there: what a rule, the mode or the guard against circles leaves to one is refused at
-//! once, and people hear of it once for each build. What one of them allows then holds for what is called later.
+//! once, and people hear of it once for each build, and again where the task that it was about is complete and another one meets
+//! it. What one of them allows then holds for what is called later.
 
 use std::borrow::Cow;
 
 use async_trait::async_trait;
+use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::DecisionNeeded;
 use ropewalk_engine::{Approval, ApprovalRequest, Approver, AskedBy};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::terminal;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{DecisionRequested, RefusedCall};
-use ropewalk_schemas::question::{Content, Question};
+use ropewalk_schemas::question::{About, Content, Question, QuestionState};
+use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{BuildId, ChoiceId, Event, EventPattern, Payload, Subject, TaskId};
 use ropewalk_store::{ChangeSet, EventFilter, Query, ReadError, retry_on_conflict};
 use tracing::warn;
@@ -50,7 +53,7 @@ impl UnattendedApprover {
         }
     }
 
-    /// Lets people hear of a refusal, unless they have heard of this rule in this build.
+    /// Lets people hear of a refusal, unless they know of this rule in this build.
     async fn tell(&self, request: &ApprovalRequest) -> Result<(), BuilderError> {
         let rule = request.asked_by.to_string();
         retry_on_conflict!(BuilderError, &self.task, {
@@ -64,16 +67,12 @@ impl UnattendedApprover {
                 subject: Some(subject.clone()),
                 ..EventFilter::default()
             };
-            let told = store.events(&filter).await?;
-            let mut told = told
-                .iter()
-                .filter_map(|told| Event::try_from(&*told.event).ok());
-            let is_told = told.any(|told| match told.payload {
-                Payload::DecisionRequested(told) => told.rule.as_ref() == Some(&rule),
-                _ => false,
-            });
-            if is_told {
-                return Ok(Some(()));
+            for told in store.events(&filter).await? {
+                if let Ok(told) = Event::try_from(&*told.event)
+                    && self.is_known(&told, &rule).await?
+                {
+                    return Ok(Some(()));
+                }
             }
             let mut changes = ChangeSet::new();
             // Who tells the same at the same time has to look again.
@@ -83,6 +82,41 @@ impl UnattendedApprover {
             store.commit(changes).await?;
             Ok(Some(()))
         })
+    }
+
+    /// Says whether an event told of `rule` and people still know of it: not where the question that came of it was withdrawn, as
+    /// it is when its task is complete.
+    async fn is_known(&self, told: &Event, rule: &str) -> Result<bool, ReadError> {
+        let Payload::DecisionRequested(refusal) = &told.payload else {
+            return Ok(false);
+        };
+        if refusal.rule.as_deref() != Some(rule) {
+            return Ok(false);
+        }
+        let Some(task) = &refusal.task_id else {
+            return Ok(true);
+        };
+        let store = &self.context.store;
+        let asked = Query::new()
+            .equal("build", self.build.to_string())
+            .equal("trigger", Trigger::DecisionNeeded.as_str());
+        let asked = store.list::<Question>(asked).await?;
+        // What is not shown whole has no content that could be allowed.
+        let shown = refusal.call.as_ref().and(refusal.rule.as_ref());
+        let came_of_it = asked.iter().filter(|question| {
+            let is_about =
+                matches!(&question.about, About::Task { task: about, .. } if about == task);
+            let of_rule = match &question.content {
+                Some(Content::Call { rule, .. }) => Some(rule),
+                _ => None,
+            };
+            is_about && of_rule == shown && question.asked_at >= told.time
+        });
+        if let Some(question) = came_of_it.min_by_key(|question| question.asked_at) {
+            return Ok(question.state != QuestionState::Superseded);
+        }
+        let task = context::task(store, self.build, task).await?;
+        Ok(task.is_some_and(|task| task.state != TaskState::Complete))
     }
 
     fn decision(&self, request: &ApprovalRequest) -> DecisionRequested {

@@ -63,9 +63,7 @@ pub(in crate::attempt) async fn take_up(
             Ok(None)
         }
         // A person decides, or a check is missing: it goes to the gate again as it is.
-        Some(_) if !fault.protected.is_empty() || fault.is_held() => {
-            Ok(Some(Ending::Failed(fault)))
-        }
+        Some(_) if fault.waits_for_consent() || fault.is_held() => Ok(Some(Ending::Failed(fault))),
         Some(branch) => ask(work, branch, &fault).await.map(Some),
     }
 }

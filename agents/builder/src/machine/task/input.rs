@@ -37,7 +37,8 @@ pub enum Input {
     Claim {
         /// The attempt that begins.
         attempt: AttemptId,
-        /// Whether it goes on with a try that was cut off after it was sent back, and counted then.
+        /// Whether it goes on with a try that was counted when it began: one that was cut off after it was sent back, or whose
+        /// work goes to the gate again as it is.
         goes_on: bool,
         /// Whether it takes up a conversation again, whose replies so far know only what was told then.
         resumes: bool,

@@ -133,7 +133,7 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
     let uses = case("import a", "self.assertEqual(a.one(), 1)");
     let rows = [
         (made, one, &nothing, Proof::PassedWithoutWork),
-        (made, one, &exists, Proof::CouldNotRun),
+        (made, one, &exists, Proof::NewTestsFailed),
         (made, one, &uses, Proof::CouldNotRun),
         // No work is worth no more than work that nothing looks at.
         (made, "true", &nothing, Proof::PassedWithoutWork),
@@ -166,6 +166,65 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
             build.reason.unwrap_or_default().contains("unverified"),
             is_unverified
         );
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_work() {
+    let case = |import: &str, assertion: &str| {
+        format!(
+            "import unittest\n{import}\nclass A(unittest.TestCase):\n    def test_a(self):\n        {assertion}\n"
+        )
+    };
+    let there = case("", "self.assertTrue(True)");
+    let nothing = case("", "self.assertTrue(1)");
+    let fails = case("import a", "self.assertTrue(hasattr(a, \"one\"))");
+    let is_not_loaded = case("from a import one", "self.assertEqual(one(), 1)");
+    let unshown = (Proof::PassedWithoutWork, Fulfilment::Unverified);
+    let rows = [
+        ("test_a.py", &nothing, unshown),
+        (
+            "test_a.py",
+            &fails,
+            (Proof::NewTestsFailed, Fulfilment::MetByNewTests),
+        ),
+        (
+            "test_a.py",
+            &is_not_loaded,
+            (Proof::CouldNotRun, Fulfilment::WeaklyMet),
+        ),
+        // Work without a test has none to be tried by.
+        (
+            "notes.py",
+            &nothing,
+            (Proof::PassedBefore, Fulfilment::Unverified),
+        ),
+    ];
+    for (file, text, (proof, expected)) in rows {
+        let write =
+            format!("printf 'def one():\\n    return 1\\n' >> a.py; printf '%s' '{text}' > {file}");
+        let house = House::new(&steps("T-1", &[Step::Shell(write)])).with_files(&[
+            ("a.py", "def zero():\n    return 0\n\n\n"),
+            ("test_there.py", &there),
+        ]);
+        let open = house.open().await;
+        let spec = open
+            .approve(json!([{
+                "id": "T-1", "phase": "api", "action": "UPDATE", "file": "a.py", "more_files": [file],
+                "requirements": [{ "id": "FR-1", "text": "good" }],
+                "validation": { "command": "python3 -m unittest", "expected": "tests >= 1" },
+            }]))
+            .await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(proof), "{text}");
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        assert_eq!(found[0].1, expected, "{text}");
+        let [question] = open.questions("build_finished").await.try_into().unwrap();
+        let told = Fulfilment::summed_up(&found);
+        assert!(question.text.contains(&told), "{}", question.text);
         open.close().await;
     }
 }

@@ -1,14 +1,16 @@
 //! What rules keep a model from while nobody is there: it is told, a person hears of it once, and the work goes on.
 
+use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_config::settings::{PermissionMode, PolicySettings, Rule};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::{Payload, Subject, TaskId};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, task};
+use crate::world::house::{House, OpenHouse, PATIENCE, request, task};
 
 fn plan() -> Value {
     let one = |id: &str| {
@@ -46,23 +48,60 @@ fn writes(id: &str) -> Value {
     json!({ "path": format!("{id}.txt"), "content": "good\n" })
 }
 
-/// A house whose rules leave one command to a person.
-fn asking_about_expr(script: &str) -> House {
+/// A line that waits until somebody writes `go`.
+fn wait_for(go: &Path) -> Value {
+    bash(&format!(
+        "until test -e {}; do sleep 0.05; done",
+        go.display()
+    ))
+}
+
+/// Waits until the model was asked so often about each of these tasks.
+async fn asked_about(house: &House, wanted: [(&str, usize); 2]) {
+    let is_there = |(id, turns): &(&str, usize)| house.requests(id).len() >= *turns;
+    let all = async {
+        while !wanted.iter().all(is_there) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap();
+}
+
+/// Waits until people were asked so often about a call, and returns the questions, the oldest first.
+async fn refusals(open: &OpenHouse, wanted: usize) -> Vec<Question> {
+    let all = async {
+        loop {
+            let asked = open.questions("decision_needed").await;
+            if asked.len() >= wanted {
+                return asked;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap()
+}
+
+/// A house of somebody who has these rules.
+fn ruled_by(script: &str, of_user: Value) -> House {
     House::new(script).watched().with(|options| {
         let mut policy = PolicySettings::default();
-        policy.rules.user = rules(json!([
-            { "permission": "bash", "pattern": "expr *", "action": "ask" },
-        ]));
+        policy.rules.user = rules(of_user);
         options.policy.replace(policy);
     })
+}
+
+/// A house whose rules leave one command to a person.
+fn asking_about_expr(script: &str) -> House {
+    let asks = json!([{ "permission": "bash", "pattern": "expr *", "action": "ask" }]);
+    ruled_by(script, asks)
 }
 
 fn done() -> Value {
     json!({ "summary": "Done." })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
+/// Two agents who want what a rule leaves to a person, and are not done before somebody writes `go`.
+fn who_touch(go: &Path) -> String {
     let asks = "leaves `touch asked` to a person";
     let scripts = [
         script(
@@ -81,11 +120,8 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
                     "write",
                     json!({ "path": "T-2.txt", "content": "x" }),
                 ),
-                (
-                    "is not one of the files of this task",
-                    "write",
-                    writes("T-1"),
-                ),
+                ("is not one of the files of this task", "bash", wait_for(go)),
+                ("", "write", writes("T-1")),
                 ("wrote", "finish", done()),
             ],
         ),
@@ -93,23 +129,33 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
             "T-2",
             &[
                 ("", "bash", bash("touch asked")),
-                (asks, "write", writes("T-2")),
+                (asks, "bash", wait_for(go)),
+                ("", "write", writes("T-2")),
                 ("wrote", "finish", done()),
             ],
         ),
     ];
-    let house = House::new(&scripts.concat()).watched().with(|options| {
-        let mut policy = PolicySettings::default();
-        policy.rules.user = rules(json!([
+    scripts.concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
+    let place = tempfile::tempdir().unwrap();
+    let go = place.path().join("go");
+    let house = ruled_by(
+        &who_touch(&go),
+        json!([
             { "permission": "write", "pattern": "**", "action": "allow" },
             { "permission": "write", "pattern": ".env", "action": "deny" },
             { "permission": "bash", "pattern": "rm *", "action": "deny" },
             { "permission": "bash", "pattern": "touch *", "action": "ask" },
-        ]));
-        options.policy.replace(policy);
-    });
+        ]),
+    );
     let open = house.open().await;
     let spec = open.approve(plan()).await;
+    // Neither is complete before both have called.
+    asked_about(&house, [("T-1", 6), ("T-2", 2)]).await;
+    std::fs::write(&go, "").unwrap();
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     for id in ["T-1", "T-2"] {
@@ -278,13 +324,12 @@ async fn who_still_works_when_a_person_allows_it_hears_so_and_goes_on() {
     let line = "expr 1111111 + 1";
     let place = tempfile::tempdir().unwrap();
     let go = place.path().join("go");
-    let waits = format!("until test -e {}; do sleep 0.05; done", go.display());
     let scripts = [
         script(
             "T-1",
             &[
                 ("", "bash", bash(line)),
-                ("leaves `expr", "bash", bash(&waits)),
+                ("leaves `expr", "bash", wait_for(&go)),
                 ("allowed now", "bash", bash(line)),
                 ("1111112", "write", writes("T-1")),
                 ("wrote", "finish", done()),
@@ -302,16 +347,7 @@ async fn who_still_works_when_a_person_allows_it_hears_so_and_goes_on() {
         tasks.iter().any(|task| task.state == TaskState::Complete)
     })
     .await;
-    let asked = async {
-        loop {
-            match open.questions("decision_needed").await.pop() {
-                Some(question) => break question,
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    let asked = tokio::time::timeout(Duration::from_mins(1), asked);
-    let asked = asked.await.expect("nobody was asked");
+    let asked = refusals(&open, 1).await.remove(0);
     open.answer_question(asked.id, "allow-call").await;
     open.until(spec, |_, tasks| !task(tasks, "T-1").guidance.is_empty())
         .await;
@@ -325,6 +361,8 @@ async fn who_still_works_when_a_person_allows_it_hears_so_and_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_once() {
     let circles = "you go round in circles";
+    let place = tempfile::tempdir().unwrap();
+    let go = place.path().join("go");
     let scripts = [
         script(
             "T-1",
@@ -333,7 +371,8 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
                 ("", "bash", bash("true")),
                 ("", "bash", bash("true")),
                 (circles, "bash", bash("true")),
-                (circles, "write", writes("T-1")),
+                (circles, "bash", wait_for(&go)),
+                ("", "write", writes("T-1")),
                 ("wrote", "finish", done()),
             ],
         ),
@@ -343,7 +382,8 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
                 ("", "bash", bash("true")),
                 ("", "bash", bash("true")),
                 ("", "bash", bash("true")),
-                (circles, "write", writes("T-2")),
+                (circles, "bash", wait_for(&go)),
+                ("", "write", writes("T-2")),
                 ("wrote", "finish", done()),
             ],
         ),
@@ -357,6 +397,8 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
     });
     let open = house.open().await;
     let spec = open.approve(plan()).await;
+    asked_about(&house, [("T-1", 5), ("T-2", 4)]).await;
+    std::fs::write(&go, "").unwrap();
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     open.settled().await;
@@ -367,5 +409,72 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
     let asked = open.questions("decision_needed").await;
     let choices: Vec<&str> = asked[0].choices.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(choices, ["guide", "allow-call", "leave"]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_about_a_call_goes_with_its_task_and_is_put_anew_for_another() {
+    let (place, line) = (tempfile::tempdir().unwrap(), "expr 1111111 + 1");
+    let go = |id: &str| place.path().join(id);
+    let of = |id: &str| {
+        script(
+            id,
+            &[
+                ("", "bash", bash(line)),
+                ("leaves `expr", "bash", wait_for(&go(id))),
+                ("", "write", writes(id)),
+                ("wrote", "finish", done()),
+            ],
+        )
+    };
+    let scripts = [of("T-1"), of("T-2")];
+    let house = asking_about_expr(&scripts.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let first = refusals(&open, 1).await.remove(0);
+    assert_eq!(first.state, QuestionState::Pending);
+    std::fs::write(go("T-1"), "").unwrap();
+    // The first one is withdrawn with the landing of its task, so that the same rule is told of the other one.
+    let asked = refusals(&open, 2).await;
+    let of_second = TaskId::parse("T-2").unwrap();
+    assert!(
+        matches!(&asked[1].about, About::Task { task, .. } if *task == of_second),
+        "{asked:?}"
+    );
+    assert_eq!(asked[0].state, QuestionState::Superseded);
+    let why = asked[0].closed_because.as_deref();
+    assert_eq!(why, Some("the task is complete"));
+    std::fs::write(go("T-2"), "").unwrap();
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let left = refusals(&open, 2).await;
+    assert!(
+        left.iter()
+            .all(|one| one.state == QuestionState::Superseded),
+        "{left:?}"
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_about_a_call_goes_when_its_build_has_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let turns = [
+        ("", "bash", bash("expr 1111111 + 1")),
+        ("leaves `expr", "bash", wait_for(&place.path().join("go"))),
+    ];
+    let house = asking_about_expr(&script("T-1", &turns)).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let asked = refusals(&open, 1).await.remove(0);
+    assert_eq!(asked.state, QuestionState::Pending);
+    let build = open.build(spec).await.unwrap();
+    let stop = Payload::BuildStop(request(build.id));
+    open.emit(Subject::build(build.id), stop).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Stopped);
+    let asked = refusals(&open, 1).await.remove(0);
+    assert_eq!(asked.state, QuestionState::Superseded);
+    assert_eq!(asked.closed_because.as_deref(), Some("the build has ended"));
     open.close().await;
 }

@@ -334,7 +334,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
             "### T-1: create `a.txt`: keep the days\nDays lie in a.txt, one a line.\nIt changed, in lines that came and went: a.txt (+1 -0)\n",
             "- FR-2: say how\n  In full: The README says how days are kept.\n  Accepted when: a stranger finds the file\n- and be short\n",
             "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",
-            "- `README.md`: 1 line, 12 bytes\n- also `b.txt`: not there yet\n",
+            "- `README.md`: 1 line, 12 bytes\n- not there yet: `b.txt`\n",
         ],
     );
     lacks(&second, &["a.txt has a line for each day", "`b.txt` has"]);

@@ -1,12 +1,13 @@
 //! What an attempt does is seen while it happens, kept for later, and told again from the journal where that is lost.
 
 use ropewalk_bus::LiveEvents;
-use ropewalk_desk::views::transcript::Transcripts;
-use ropewalk_schemas::build::Build;
+use ropewalk_desk::views::transcript::{StepWords, Transcripts};
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::job_event::{JobEvent, Passage};
+use serde_json::json;
 
 use super::mending::{one_wrong_line, plan};
-use crate::world::house::{House, OpenHouse, PATIENCE};
+use crate::world::house::{House, OpenHouse, PATIENCE, task, writes};
 
 /// Tells what happened in one word each, leaving out what has its own tests.
 fn told(passages: &[Passage]) -> Vec<String> {
@@ -104,5 +105,48 @@ async fn a_transcript_that_is_lost_is_told_again_from_the_journal() {
         "judged true",
     ];
     assert_eq!(told(&again), expected);
+    open.close().await;
+}
+
+/// Returns the words of the last verdict.
+fn verdict(passages: &[Passage]) -> Option<String> {
+    let mut verdicts = passages
+        .iter()
+        .rev()
+        .filter(|passage| matches!(passage.event, JobEvent::Judged { .. }));
+    let told = StepWords::new(&verdicts.next()?.event)?;
+    Some(told.line)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_a_person_has_to_allow_is_told_to_wait_and_is_one_try() {
+    let files = [
+        ("tests/check.sh", "grep -q good a.txt\n"),
+        ("a.txt", "bad\n"),
+    ];
+    let house = House::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+            "validation": { "command": "sh tests/check.sh", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(task(&tasks, "T-1").attempts, 1);
+    let waits = "waits for your answer: it changes files that judge its work";
+    let kept = transcript(&house, &open, &build).await;
+    assert_eq!(verdict(&kept).as_deref(), Some(waits));
+    std::fs::remove_dir_all(house.state().join("transcripts")).unwrap();
+    let again = transcript(&house, &open, &build).await;
+    assert_eq!(verdict(&again).as_deref(), Some(waits));
+    open.answer("T-1", "allow").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let allowed = task(&tasks, "T-1");
+    assert_eq!((allowed.attempts, allowed.failures.len()), (1, 0));
+    assert_eq!(open.attempts(build.id, "T-1").await.len(), 2);
     open.close().await;
 }

@@ -120,6 +120,8 @@ impl Transition {
     fn land(&mut self, attempt: AttemptId, commit: Option<CommitId>) {
         let at = self.now;
         self.go(State::Complete { commit, at }, None);
+        // What was asked while it was worked on, such as whether its model may do what it was refused, matters no more.
+        self.close_questions("the task is complete");
         self.moved();
         self.task.resume_from = None;
         self.task.regate = None;
@@ -178,6 +180,11 @@ impl Transition {
             provider,
         } = failed;
         let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
+        // Work that goes to the gate again as it is begins no try; where it fails there, it has been one.
+        if counts && answer != Answer::AskPerson && self.task.regate.is_some() {
+            self.task.attempts += 1;
+            failure.attempt = self.task.attempts;
+        }
         self.task.cut_off = 0;
         self.task.tries += u32::from(counts && is_counted(failure.class));
         if let Answer::Fail { class } = answer {
