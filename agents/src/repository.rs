@@ -14,6 +14,7 @@ use ropewalk_engine::{
     AgentMode, CurrentValue, Policy, ReadableHistory, SearchPort, Toolbox, Workbench,
     WorkbenchOptions, tools_of,
 };
+use ropewalk_gate::counts::can_count;
 use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::{CommitId, RepoPath};
@@ -28,6 +29,8 @@ pub(crate) use ideas::{OtherIdea, others};
 
 /// So many commits of the history are told.
 const COMMITS: usize = 12;
+/// Stands in the line of a stack before the command by which it may be tested.
+const TESTED_BY: &str = ", tested by `";
 /// So many outlines are remembered; beyond that all are made anew.
 const REMEMBERED: usize = 4_000;
 
@@ -114,9 +117,33 @@ impl Look {
             "branch": self.branch,
             "digest": self.tree.digest,
             "recent": self.recent,
-            "project": self.tree.project,
+            "project": tested_once(json!(self.tree.project)),
         })
     }
+
+    /// Returns how many bytes a file has; none where there is none.
+    pub(crate) fn bytes_of(&self, path: &RepoPath) -> Option<u64> {
+        let mut blobs = self.tree.blobs.iter();
+        let found = blobs.find(|blob| blob.path == path.as_str());
+        found.map(|blob| blob.bytes)
+    }
+}
+
+/// Says of the only stack no command by which it may be tested where the gate has one that may run tests: two for the same leave
+/// open which one counts. Of several stacks the gate may test one alone, so that what each has is told.
+fn tested_once(mut project: Value) -> Value {
+    let gate = project["gate"].as_array().into_iter().flatten();
+    let is_tested = gate.filter_map(Value::as_str).any(can_count);
+    if !is_tested {
+        return project;
+    }
+    let stacks = project["stacks"].as_array_mut().map(Vec::as_mut_slice);
+    if let Some([stack]) = stacks
+        && let Some((title, _)) = stack.as_str().and_then(|line| line.split_once(TESTED_BY))
+    {
+        *stack = json!(title);
+    }
+    project
 }
 
 impl Repository {
@@ -296,4 +323,37 @@ fn outlined((id, path, content): (String, String, Vec<u8>)) -> (String, Arc<Vec<
     let symbols = Language::of(&path)
         .and_then(|language| outline(language, &String::from_utf8_lossy(&content)).ok());
     (id, Arc::new(symbols.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::tested_once;
+
+    #[test]
+    fn one_command_tests_a_project_where_its_gate_does() {
+        const DETECTED: &str = "Python, tested by `python3 -m pytest -q`";
+        const WEB: &str = "Go in `web`, tested by `cd web && go test ./...`";
+        let rows: [(&[&str], &[&str], &[&str]); 5] = [
+            (&[DETECTED], &["python -m pytest -q test"], &["Python"]),
+            (&[DETECTED], &["ruff check ."], &[DETECTED]),
+            (&[DETECTED], &[], &[DETECTED]),
+            (&["Python"], &["python -m pytest -q test"], &["Python"]),
+            (
+                &[DETECTED, WEB],
+                &["python -m pytest -q test"],
+                &[DETECTED, WEB],
+            ),
+        ];
+        for (stacks, gate, told) in rows {
+            let project = json!({ "stacks": stacks, "gate": gate, "tools": [] });
+            let found = tested_once(project);
+            assert_eq!(
+                found,
+                json!({ "stacks": told, "gate": gate, "tools": [] }),
+                "{stacks:?} {gate:?}"
+            );
+        }
+    }
 }

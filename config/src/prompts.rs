@@ -350,15 +350,79 @@ mod tests {
     }
 
     #[test]
-    fn every_phase_has_its_instructions() {
+    fn every_phase_has_its_instructions_where_the_kind_of_idea_has_phases() {
         let prompts = Prompts::shipped().unwrap();
-        for phase in Phase::ALL {
-            let mut values = context(Prompt::IdeationTurn);
-            values["phase"] = json!(phase);
-            let text = prompts.render(Prompt::IdeationTurn, &values).unwrap();
-            let heading = format!("## phase: {phase}");
-            assert!(text.to_lowercase().contains(&heading), "{text}");
+        for kind in [
+            json!(null),
+            json!("fix"),
+            json!("product"),
+            json!("venture"),
+        ] {
+            for phase in Phase::ALL {
+                let mut values = context(Prompt::IdeationTurn);
+                values["phase"] = json!(phase);
+                values["kind"] = kind.clone();
+                let text = prompts.render(Prompt::IdeationTurn, &values).unwrap();
+                let is_brief_enough = kind == "fix" && *phase != Phase::Complete;
+                let heading = format!("## phase: {phase}");
+                assert_eq!(
+                    text.to_lowercase().contains(&heading),
+                    !is_brief_enough,
+                    "{kind}: {text}"
+                );
+                for of_phases in ["open-ended", "narrow", "session on", "`target-user`"] {
+                    assert!(!is_brief_enough || !text.contains(of_phases), "{text}");
+                }
+                assert_eq!(
+                    text.contains("## What Is Still Open"),
+                    is_brief_enough,
+                    "{kind}: {text}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn who_finds_no_code_is_not_told_to_read_it_first() {
+        let prompts = Prompts::shipped().unwrap();
+        for prompt in [Prompt::Ideation, Prompt::Specification] {
+            for choices in [json!([]), json!(["Go (go)"])] {
+                let mut values = context(prompt);
+                values["repository"]["project"]["choices"] = choices.clone();
+                let text = prompts.render(prompt, &values).unwrap();
+                let first = ["touches the code, look first", "before you plan"];
+                let is_told = first.iter().any(|words| text.contains(words));
+                assert_eq!(is_told, choices == json!([]), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_hears_of_what_replaces_what_where_there_is_something_to_replace() {
+        let prompts = Prompts::shipped().unwrap();
+        let system = prompts
+            .render(Prompt::Specification, &context(Prompt::Specification))
+            .unwrap();
+        assert!(!system.contains("replaces"), "{system}");
+        for previous in [json!(null), json!({"number": 1, "text": "{}"})] {
+            let mut values = context(Prompt::SpecificationIdea);
+            values["previous"] = previous.clone();
+            let told = prompts.render(Prompt::SpecificationIdea, &values).unwrap();
+            assert_eq!(told.contains("`replaces`"), !previous.is_null(), "{told}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_there_yet_are_named_together() {
+        let prompts = Prompts::shipped().unwrap();
+        let mut values = context(Prompt::BuildTask);
+        let absent = |path: &str| json!({"path": path, "lines": null, "bytes": 0, "outline": null});
+        values["sizes"] = json!([absent("src/b.rs"), values["sizes"][0], absent("src/c.rs")]);
+        let text = prompts.render(Prompt::BuildTask, &values).unwrap();
+        let told = "## Action\nCREATE file: src/a.rs\n- `src/a.rs`: 200 lines, 4000 bytes\n\
+                    - not there yet: `src/b.rs`, `src/c.rs`\n";
+        assert!(text.contains(told), "{text}");
+        assert_eq!(text.matches("not there yet").count(), 1, "{text}");
     }
 
     /// A text that tries to end the place where it stands and to speak as the prompt does.

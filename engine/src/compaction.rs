@@ -6,7 +6,7 @@ use ropewalk_llm::{Block, Image, Message, ModelRequest};
 use crate::context::estimate_tokens;
 
 /// What a window has to leave for the reply.
-const REPLY_TOKENS: u64 = 16_384;
+const REPLY_TOKENS: u32 = 16_384;
 /// What a message costs beside its words.
 const MESSAGE_TOKENS: u64 = 4;
 
@@ -23,16 +23,29 @@ impl CompactionPolicy {
     /// Returns the most tokens that a conversation with a model of this window may have. A window that a reply
     /// would nearly fill is shared in halves.
     pub(crate) fn limit(&self, window_tokens: Option<u64>) -> u64 {
+        let reply = u64::from(REPLY_TOKENS);
         let room = window_tokens.map(|window| {
-            if window < REPLY_TOKENS + REPLY_TOKENS / 8 {
+            if window < reply + reply / 8 {
                 window / 2
             } else {
-                window - REPLY_TOKENS
+                window - reply
             }
         });
         room.map_or(self.threshold_tokens, |room| {
             room.min(self.threshold_tokens)
         })
+    }
+}
+
+/// Returns how many tokens the reply to a request may have: as many as it says where the window has room for them beside what is
+/// asked, else those that a window leaves for a reply at least. A provider refuses what would go beyond the window.
+pub(crate) fn reply_tokens(request: &ModelRequest, window_tokens: Option<u64>) -> u32 {
+    let wanted = request.max_output_tokens;
+    let fits = |window: u64| request_tokens(request) + u64::from(wanted) <= window;
+    if wanted <= REPLY_TOKENS || window_tokens.is_none_or(fits) {
+        wanted
+    } else {
+        REPLY_TOKENS
     }
 }
 
@@ -73,6 +86,25 @@ mod tests {
         assert_eq!(request_tokens(&request), 500);
         request.messages.push(Message::user("x".repeat(2_000)));
         assert_eq!(request_tokens(&request), 1_000 + MESSAGE_TOKENS);
+    }
+
+    #[test]
+    fn a_reply_is_as_long_as_it_may_be_where_the_window_has_room_for_it() {
+        let rows = [
+            (32_000, None, 32_000),
+            (32_000, Some(1_000_000), 32_000),
+            (32_000, Some(42_000), 32_000),
+            (32_000, Some(41_999), 16_384),
+            (32_000, Some(8_192), 16_384),
+            (4_096, Some(8_192), 4_096),
+        ];
+        for (wanted, window, expected) in rows {
+            let request = ModelRequest {
+                max_output_tokens: wanted,
+                ..ModelRequest::new("m", "s".repeat(40_000), Vec::new())
+            };
+            assert_eq!(reply_tokens(&request, window), expected, "{window:?}");
+        }
     }
 
     #[test]

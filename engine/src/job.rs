@@ -189,7 +189,8 @@ impl Default for Limits {
         Self {
             turns: 50,
             calls_per_turn: 50,
-            output_tokens: 16_384,
+            // A plan of thirty tasks, or a long file that is written whole, takes most of them.
+            output_tokens: 32_000,
             total_tokens: None,
         }
     }

@@ -4,6 +4,7 @@
 
 mod language;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::{Duration, Instant};
@@ -24,6 +25,10 @@ const MOST_SYMBOLS: usize = 2_000;
 const SIGNATURE: usize = 320;
 /// The longest signature where there are too many, in characters.
 const SHORT_SIGNATURE: usize = 48;
+/// Where a file defines more than this, the tests in it are told together in a prompt.
+const MANY: usize = 40;
+/// Fewer tests in a row are told each by itself.
+const ROW: usize = 4;
 /// So much room takes what is said of what was left out.
 const REST_BYTES: usize = 32;
 /// A constant is shown with its value where that is no longer than so many bytes, on one line.
@@ -108,9 +113,56 @@ pub fn render(symbols: &[Symbol]) -> String {
     text
 }
 
+/// Puts one symbol in the place of the tests that follow each other in a file that defines much: their names are of use to few who
+/// read a prompt, and `code_outline` tells them.
+fn with_tests_together(symbols: &[Symbol]) -> Cow<'_, [Symbol]> {
+    if symbols.len() <= MANY {
+        return Cow::Borrowed(symbols);
+    }
+    let is_test = |symbol: &Symbol| test_name(&symbol.signature).is_some();
+    let rows =
+        symbols.chunk_by(|one, next| one.depth == next.depth && is_test(one) && is_test(next));
+    let told = rows.flat_map(|row| match together(row) {
+        Some(symbol) => vec![symbol],
+        None => row.to_vec(),
+    });
+    Cow::Owned(told.collect())
+}
+
+/// Returns what stands in the place of a row of tests; none where it is short, or no such row.
+fn together(row: &[Symbol]) -> Option<Symbol> {
+    let (first, last) = row.first().zip(row.last())?;
+    let (from, to) = test_name(&first.signature).zip(test_name(&last.signature))?;
+    let count = row.len();
+    (count >= ROW).then(|| Symbol {
+        depth: first.depth,
+        lines: *first.lines.start()..=*last.lines.end(),
+        signature: format!("{count} functions `{from}` … `{to}`; `code_outline` tells each"),
+    })
+}
+
+/// Returns the name of a function that is a test by its name.
+fn test_name(signature: &str) -> Option<&str> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut heads = signature.match_indices('(').map(|(at, _)| &signature[..at]);
+    // What a method of Go is of stands in brackets before its name.
+    let (before, name) = heads.find_map(|head| {
+        let parts = head.split_at(head.trim_end_matches(is_part).len());
+        Some(parts).filter(|(_, name)| !name.is_empty())
+    })?;
+    let is_class = before.split_whitespace().any(|word| word == "class");
+    let rest = name
+        .strip_prefix("test")
+        .or_else(|| name.strip_prefix("Test"))?;
+    let is_test = rest.starts_with(|next: char| !next.is_lowercase());
+    (is_test && !is_class).then_some(name)
+}
+
 /// Writes what `most` bytes hold: all levels down to `deepest`, else one level less and again one less, else the outermost
-/// with short signatures. Only where even these are too many it ends early. Says how many of all were left out.
+/// with short signatures. Only where even these are too many it ends early. Says how many of all were left out. Of many symbols
+/// the tests are told together.
 pub fn render_within(symbols: &[Symbol], most: usize, deepest: usize) -> String {
+    let symbols: &[Symbol] = &with_tests_together(symbols);
     // Leaves room for what is said of the rest.
     let room = most.saturating_sub(REST_BYTES);
     let of_level = |depth: usize| symbols.iter().filter(move |symbol| symbol.depth <= depth);

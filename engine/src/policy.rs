@@ -238,7 +238,10 @@ impl Policy {
                 if is_barred(&self.settings.now(), Permission::Bash) {
                     return Err("refused: in the mode `plan` nothing is run".to_owned());
                 }
-                let denied = format!("not run: the rules cannot judge this line: {reason}");
+                // Mostly it can be written so that rules can judge it, and then nobody has to be asked.
+                let denied = format!(
+                    "not run: the rules cannot judge this line: {reason}. Where no rewriting helps"
+                );
                 let subject = (line.to_owned(), AskedBy::Unreadable);
                 return self.ask(caller, subject, &denied).await;
             }
@@ -316,7 +319,7 @@ impl Policy {
         denied: &str,
     ) -> Result<(), String> {
         let Some(approver) = &self.approver else {
-            return Err(format!("{denied}, and nobody is there; do without it"));
+            return Err(format!("{denied}: nobody is there; do without it"));
         };
         let request = ApprovalRequest {
             tool: caller.tool.to_owned(),

@@ -3,8 +3,15 @@
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::specification::Price;
 
-/// What a task is expected to use as long as no build has run.
+/// What a task is expected to use as long as no build has run, beside what it reads.
 const UNKNOWN_TASK_TOKENS: (u64, u64) = (5_000, 60_000);
+/// So much of a file is read: a longer one is outlined, and read where that leads.
+const READ_BYTES: u64 = 64 * 1024;
+/// So many bytes of code are a token.
+const BYTES_PER_TOKEN: u64 = 4;
+/// What was read goes along with so many requests: a task is done in three where nothing goes wrong, one that looks, one that
+/// writes, one that hands in. Two tasks on files of 95 and 107 KB used 143,000 tokens in six.
+const REQUESTS: u64 = 3;
 
 /// What one landed task has used over all its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,19 +22,34 @@ pub struct TaskCost {
     pub micro_usd: Option<u64>,
 }
 
-/// Estimates the price of `tasks` tasks: from the cheaper to the dearer quarter of the tasks that landed before.
-pub fn estimate(tasks: usize, history: &[TaskCost]) -> Price {
-    let count = u64::try_from(tasks).unwrap_or(u64::MAX);
+/// Estimates the price of `tasks`, of each of which is given how many bytes the files have that it reads: from the cheaper to the
+/// dearer quarter of the tasks that landed before, whose reading is in what they used.
+pub fn estimate(tasks: &[Vec<u64>], history: &[TaskCost]) -> Price {
+    let count = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
     if history.is_empty() {
         let (low, high) = UNKNOWN_TASK_TOKENS;
+        let read: u64 = tasks
+            .iter()
+            .flatten()
+            .map(|bytes| read_tokens(*bytes))
+            .sum();
+        let reading = match read {
+            0 => String::new(),
+            read => format!(
+                ", and {read} to {} for what they read",
+                read.saturating_mul(REQUESTS)
+            ),
+        };
         return Price {
-            tokens_low: count.saturating_mul(low),
-            tokens_high: count.saturating_mul(high),
+            tokens_low: count.saturating_mul(low).saturating_add(read),
+            tokens_high: count
+                .saturating_mul(high)
+                .saturating_add(read.saturating_mul(REQUESTS)),
             micro_usd_low: None,
             micro_usd_high: None,
             basis: format!(
-                "no task has landed in this project yet; {low} to {high} tokens for each of {} are assumed",
-                counted(tasks, "task")
+                "no task has landed in this project yet; {low} to {high} tokens for each of {}{reading} are assumed",
+                counted(tasks.len(), "task")
             ),
         };
     }
@@ -42,9 +64,13 @@ pub fn estimate(tasks: usize, history: &[TaskCost]) -> Price {
         basis: format!(
             "{} that landed in this project; {} now",
             counted(history.len(), "task"),
-            counted(tasks, "task")
+            counted(tasks.len(), "task")
         ),
     }
+}
+
+fn read_tokens(bytes: u64) -> u64 {
+    bytes.min(READ_BYTES) / BYTES_PER_TOKEN
 }
 
 /// Returns the values at one and at three quarters of the sorted values.
@@ -63,14 +89,49 @@ mod tests {
         TaskCost { tokens, micro_usd }
     }
 
+    /// Returns tasks that read nothing that is there.
+    fn tasks(count: usize) -> Vec<Vec<u64>> {
+        vec![Vec::new(); count]
+    }
+
     #[test]
     fn without_history_the_range_is_stated_and_no_dollar_is_claimed() {
-        let one = estimate(1, &[]).basis;
+        let one = estimate(&tasks(1), &[]).basis;
         assert!(one.ends_with("for each of 1 task are assumed"), "{one}");
-        let price = estimate(12, &[]);
+        let price = estimate(&tasks(12), &[]);
         assert_eq!((price.tokens_low, price.tokens_high), (60_000, 720_000));
         assert_eq!((price.micro_usd_low, price.micro_usd_high), (None, None));
         assert!(price.basis.contains("no task has landed"));
+    }
+
+    #[test]
+    fn the_first_quote_holds_what_the_tasks_have_to_read() {
+        let kilobytes = |sizes: &[u64]| sizes.iter().map(|size| size * 1024).collect::<Vec<_>>();
+        let rows = [
+            (vec![kilobytes(&[4])], (6_024, 63_072)),
+            (vec![kilobytes(&[64])], (21_384, 109_152)),
+            // Nobody reads the rest of a file that is longer.
+            (vec![kilobytes(&[65])], (21_384, 109_152)),
+            (vec![kilobytes(&[4]), Vec::new()], (11_024, 123_072)),
+            // What was used for this was 143,000.
+            (
+                vec![kilobytes(&[95, 107]), kilobytes(&[95, 107])],
+                (75_536, 316_608),
+            ),
+            (vec![vec![u64::MAX]; 2], (42_768, 218_304)),
+        ];
+        for (tasks, range) in rows {
+            let price = estimate(&tasks, &[]);
+            assert_eq!((price.tokens_low, price.tokens_high), range, "{tasks:?}");
+        }
+        let basis = estimate(&[kilobytes(&[4])], &[]).basis;
+        assert!(
+            basis.ends_with("of 1 task, and 1024 to 3072 for what they read are assumed"),
+            "{basis}"
+        );
+        let landed = [cost(100, None)];
+        let read = estimate(&[kilobytes(&[64])], &landed);
+        assert_eq!(read, estimate(&tasks(1), &landed), "it is in what was used");
     }
 
     #[test]
@@ -78,13 +139,13 @@ mod tests {
         let history: Vec<TaskCost> = (1..=9)
             .map(|number| cost(number * 100, Some(number)))
             .collect();
-        let price = estimate(2, &history);
+        let price = estimate(&tasks(2), &history);
         assert_eq!((price.tokens_low, price.tokens_high), (600, 1_400));
         assert_eq!(
             (price.micro_usd_low, price.micro_usd_high),
             (Some(6), Some(14))
         );
-        let unknown = estimate(2, &[cost(10, Some(1)), cost(20, None)]);
+        let unknown = estimate(&tasks(2), &[cost(10, Some(1)), cost(20, None)]);
         assert_eq!(
             (
                 unknown.tokens_low,

@@ -31,8 +31,6 @@ const TURNS: u32 = 60;
 const DOCUMENT_CHARACTERS: usize = 32_000;
 /// How much of the revision before it gets to read.
 const REVISION_CHARACTERS: usize = 80_000;
-/// A whole plan of thirty tasks is long.
-const OUTPUT_TOKENS: u32 = 32_000;
 
 /// What was said before about the plan that is being made.
 pub(super) struct EarlierDialogue {
@@ -105,7 +103,7 @@ pub(super) fn exchange(
             check: Arc::new(move |value| checked.take(value)),
             repairs,
         }),
-        limits: Limits { output_tokens: OUTPUT_TOKENS, turns: TURNS, ..Limits::default() },
+        limits: Limits { turns: TURNS, ..Limits::default() },
     }
 }
 
@@ -208,7 +206,7 @@ fn request(
         "patterns": lessons(PATTERNS, &material.patterns),
         "feedback": material.spec.requests(),
         "complexity": name_of(material.spec.complexity),
-        "most_tasks": validate::most_tasks(material.spec.complexity),
+        "most_tasks": validate::usual_tasks(material.spec.complexity, material.facts.small),
         "migrations": migrations::next_numbers(&material.facts.migrations),
         "answers": answers,
         "previous": previous,

@@ -111,8 +111,9 @@ pub fn check(document: &Document, tasks: &[TaskBlock], facts: &Facts) -> Finding
     tasks::check_together(tasks, &mut findings);
     files::check(document, tasks, facts, &mut findings);
     check_size(tasks.len(), facts.complexity, &mut findings);
+    let kept = facts.kept(document, tasks);
+    tasks::check_counts(tasks, &kept, &mut findings);
     if facts.small {
-        let kept = facts.kept(document, tasks);
         let new = tasks.iter().filter(|task| !kept.contains(&task.id));
         check_reasons(&new.collect::<Vec<_>>(), &mut findings);
     }
@@ -153,8 +154,15 @@ fn check_reasons(tasks: &[&TaskBlock], findings: &mut Findings) {
     }
 }
 
+/// Returns how many tasks a plan has at most where nothing speaks for more: an idea that is small by its kind is one whatever was
+/// asked for.
+pub fn usual_tasks(complexity: Complexity, small: bool) -> usize {
+    let most = most_tasks(complexity);
+    if small { most.min(SLICES) } else { most }
+}
+
 /// Returns how many tasks a plan of this size has at most; the fewest that can be checked apart are the best.
-pub const fn most_tasks(complexity: Complexity) -> usize {
+const fn most_tasks(complexity: Complexity) -> usize {
     match complexity {
         Complexity::Simple => 8,
         Complexity::Medium => 15,

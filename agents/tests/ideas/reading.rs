@@ -262,6 +262,40 @@ async fn a_planner_is_told_how_the_project_is_tested_on_this_machine() {
 }
 
 #[tokio::test]
+async fn a_planner_reads_one_command_for_the_tests_where_the_gate_runs_them() {
+    let files = [
+        ("setup.py", ""),
+        ("test_pets.py", "import unittest\n"),
+        (
+            "ropewalk.toml",
+            "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest -q\"\n",
+        ),
+    ];
+    let told =
+        "contains: ['- Python', 'its own check: `python3 -m unittest -q`'], absent: 'tested by'";
+    let house = House::with(&rule(told, &small_plan("Pets")), &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.reason, None);
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+}
+
+#[tokio::test]
+async fn the_first_quote_holds_the_files_that_the_tasks_have_to_read() {
+    let long = "// Pets are fed.\n".repeat(1_000);
+    let mut plan = small_plan("Pets");
+    plan["tasks"][0]["read_first"] = json!(["src/long.rs"]);
+    let files = [("src/long.rs", long.as_str())];
+    let house = House::with(&rule("idea: pets", &plan), &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let price = house.spec(spec).await.price.unwrap();
+    // Three tasks, of which one reads 17,000 bytes: once, or in each of three requests.
+    let range = (3 * 5_000 + 4_250, 3 * 60_000 + 3 * 4_250);
+    assert_eq!((price.tokens_low, price.tokens_high), range);
+}
+
+#[tokio::test]
 async fn in_an_empty_repository_the_stack_is_a_question_with_what_this_machine_has() {
     let question = json!({ "question": {
         "type": "blocking", "text": "With what is it built?", "options": [{ "label": "Python" }, { "label": "Rust" }],
@@ -391,7 +425,7 @@ async fn a_text_that_was_attached_is_read_by_whoever_plans() {
     assert_eq!(house.spec(spec).await.state, SpecState::Generated);
     let read = house.revision(spec, 1).await.document.context_read;
     assert!(
-        read.contains(&"attachments/breeds.csv".to_owned()),
+        read.contains(&"ideas/pets/attachments/breeds.csv".to_owned()),
         "{read:?}"
     );
     assert!(!read.iter().any(|path| path.contains("pug")), "{read:?}");

@@ -141,7 +141,11 @@ async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
     );
     assert_eq!(
         document.context_read,
-        ["README.md", "planning/brief.md", "development.md"]
+        [
+            "ideas/pets/README.md",
+            "ideas/pets/planning/brief.md",
+            "ideas/pets/development.md"
+        ]
     );
     for absent in [
         "target-users.md",
@@ -150,7 +154,9 @@ async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
         "research/market.md",
     ] {
         assert!(
-            document.missing_inputs.contains(&absent.to_owned()),
+            document
+                .missing_inputs
+                .contains(&format!("ideas/pets/{absent}")),
             "{absent}"
         );
     }

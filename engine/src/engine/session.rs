@@ -19,6 +19,7 @@ use super::early::EarlyCalls;
 use super::images;
 use super::secrets::strike_request;
 use super::tool_call::CallingReply;
+use crate::compaction::reply_tokens;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
@@ -441,6 +442,7 @@ fn request(
     };
     images::fit(&mut request.messages, entry.sees_images);
     strike_request(&mut request);
+    request.max_output_tokens = reply_tokens(&request, entry.window_tokens);
     request
 }
 

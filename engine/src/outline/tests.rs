@@ -133,3 +133,64 @@ fn the_deepest_levels_go_first_and_no_outline_ends_before_its_file() {
         "{short}"
     );
 }
+
+/// Returns functions of Python, each of two lines.
+fn functions(names: impl IntoIterator<Item = String>, indent: &str) -> String {
+    let one = |name: String| format!("{indent}def {name}(self):\n{indent}    pass\n");
+    names.into_iter().map(one).collect()
+}
+
+fn numbered(prefix: &str, count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| format!("{prefix}{number}"))
+        .collect()
+}
+
+#[test]
+fn tests_of_a_file_with_many_are_told_together_and_all_else_by_itself() {
+    let source = [
+        functions(numbered("test_plain_", 45), ""),
+        functions(["helper", "testing", "tested"].map(str::to_owned), ""),
+        functions(numbered("test_late_", 3), ""),
+        "class TestWide(Base):\n".to_owned(),
+        functions(numbered("testWide", 4), "    "),
+        functions(["latest".to_owned()], "    "),
+    ];
+    let symbols = outline(Language::Python, &source.concat()).unwrap();
+    let told = render_within(&symbols, 16 * 1024, usize::MAX);
+    let expected = "1-90  45 functions `test_plain_0` … `test_plain_44`; `code_outline` tells each\n\
+        91-92  def helper(self)\n93-94  def testing(self)\n95-96  def tested(self)\n\
+        97-98  def test_late_0(self)\n99-100  def test_late_1(self)\n101-102  def test_late_2(self)\n\
+        103-113  class TestWide(Base)\n\
+        104-111    4 functions `testWide0` … `testWide3`; `code_outline` tells each\n\
+        112-113    def latest(self)\n";
+    assert_eq!(told, expected);
+    assert!(
+        render(&symbols).contains("  def test_plain_17(self)\n"),
+        "told in full"
+    );
+    let few = outline(Language::Python, &functions(numbered("test_", 40), "")).unwrap();
+    assert_eq!(render_within(&few, 16 * 1024, usize::MAX), render(&few));
+}
+
+#[test]
+fn a_test_is_told_by_its_name_in_each_language() {
+    let rows = [
+        ("def test_plain()", Some("test_plain")),
+        (
+            "async def test_plain(tmp_path: Path) -> None",
+            Some("test_plain"),
+        ),
+        ("func TestPlain(t *testing.T)", Some("TestPlain")),
+        ("func (s *Suite) TestPlain()", Some("TestPlain")),
+        ("public void testPlain() throws E", Some("testPlain")),
+        ("def helper(name=test_name())", None),
+        ("def tester()", None),
+        ("class TestPlain(Base)", None),
+        ("class TestPlain", None),
+        ("TEST_CASES", None),
+    ];
+    for (signature, name) in rows {
+        assert_eq!(test_name(signature), name, "{signature}");
+    }
+}

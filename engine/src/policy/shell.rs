@@ -54,7 +54,7 @@ pub enum ShellLineError {
     #[error("it cannot be read near `{0}`; write it more simply, or as several calls")]
     Unparsed(String),
     /// What it runs is only known once it runs.
-    #[error("what `{0}` runs cannot be told before it runs; name the command itself")]
+    #[error("what `{0}` runs cannot be told before it runs; name the program itself in the line")]
     Hidden(String),
 }
 

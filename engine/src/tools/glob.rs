@@ -10,17 +10,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::walk::Area;
+use super::walk::{Area, described};
 use super::workbench::Workbench;
 use super::{arguments, directory, path_of, plain_schema_of};
 use crate::tool::{Freshness, Tool, ToolContext, ToolFailure, ToolOutput};
 
+/// What it does, as models read it.
+const DOES: &str = "Finds files by a pattern such as `**/*.rs`, the newest first. Files that git ignores are left out";
 /// The most files that are listed.
 const MOST: usize = 100;
 
 /// Finds files by name.
 pub(super) struct Glob {
     workbench: Workbench,
+    description: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +38,10 @@ struct Arguments {
 
 impl Glob {
     pub(super) fn new(workbench: Workbench) -> Self {
-        Self { workbench }
+        Self {
+            description: described(&workbench, DOES, "`pattern` or `path`"),
+            workbench,
+        }
     }
 }
 
@@ -45,8 +51,8 @@ impl Tool for Glob {
         "glob"
     }
 
-    fn description(&self) -> &'static str {
-        "Finds files by a pattern such as `**/*.rs`, the newest first. Files that git ignores are left out."
+    fn description(&self) -> &str {
+        &self.description
     }
 
     fn parameters(&self) -> Value {
@@ -78,7 +84,7 @@ impl Tool for Glob {
             .as_ref()
             .map(|below| format!("{below}/"))
             .unwrap_or_default();
-        let area = Area::new(&self.workbench, below.as_ref())?;
+        let area = Area::new(&self.workbench, below.as_ref(), Some(&wanted.pattern))?;
         // Walking a large tree takes a while and must not hold up everybody else.
         let paths = tokio::task::spawn_blocking(move || newest_first(&area, &prefix, &pattern))
             .await
@@ -154,6 +160,22 @@ mod tests {
             assert_eq!(output.text, expected, "{arguments}");
         }
         assert!(bench.run(&glob, json!({ "pattern": "a{" })).await.is_error);
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_found_where_it_is_named() {
+        let plan = "ideas/walks/build/spec.md";
+        let bench = Bench::new(&[("a.md", ""), (plan, "")], &[]);
+        let glob = Glob::new(bench.workbench.clone());
+        let cases = [
+            (json!({ "pattern": "**/*.md" }), "a.md"),
+            (json!({ "pattern": "ideas/**" }), plan),
+            (json!({ "pattern": "**", "path": "ideas" }), plan),
+        ];
+        for (arguments, expected) in cases {
+            let output = bench.run(&glob, arguments.clone()).await;
+            assert_eq!(output.text, expected, "{arguments}");
+        }
     }
 
     #[tokio::test]

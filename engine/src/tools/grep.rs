@@ -13,12 +13,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::walk::Area;
+use super::walk::{Area, described};
 use super::workbench::Workbench;
 use super::{arguments, directory, path_of, plain_schema_of};
 use crate::tool::{Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 use pattern::SearchPattern;
 
+/// What it does, as models read it.
+const DOES: &str =
+    "Searches the lines of files for a regular expression. Files that git ignores are left out";
 /// The most matches that are shown.
 const MOST: usize = 100;
 /// So many bytes are shown, whatever the matches are.
@@ -29,6 +32,7 @@ const LONGEST_LINE: usize = 2_000;
 /// Searches the contents of files.
 pub(super) struct Grep {
     workbench: Workbench,
+    description: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,7 +59,10 @@ struct Arguments {
 
 impl Grep {
     pub(super) fn new(workbench: Workbench) -> Self {
-        Self { workbench }
+        Self {
+            description: described(&workbench, DOES, "`path` or `glob`"),
+            workbench,
+        }
     }
 }
 
@@ -65,8 +72,8 @@ impl Tool for Grep {
         "grep"
     }
 
-    fn description(&self) -> &'static str {
-        "Searches the lines of files for a regular expression. Files that git ignores are left out."
+    fn description(&self) -> &str {
+        &self.description
     }
 
     fn parameters(&self) -> Value {
@@ -109,7 +116,7 @@ impl Tool for Grep {
                 .map(GlobPattern::anywhere)
                 .transpose()
                 .map_err(|error| ToolFailure::refused(Words::of(&error).to_string()))?,
-            area: Area::new(&self.workbench, below.as_ref())?,
+            area: Area::new(&self.workbench, below.as_ref(), wanted.glob.as_deref())?,
             context: wanted.context,
             offset: wanted.offset,
         };
@@ -290,6 +297,29 @@ mod tests {
             "{}",
             bad.text
         );
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_searched_where_it_is_named() {
+        let plan = "ideas/walks/build/spec.md";
+        let bench = Bench::new(&[("a.md", "two\n"), (plan, "two\n")], &[]);
+        let grep = Grep::new(bench.workbench.clone());
+        let cases = [
+            (json!({ "pattern": "two" }), "a.md:1:two"),
+            (json!({ "pattern": "two", "glob": "*.md" }), "a.md:1:two"),
+            (
+                json!({ "pattern": "two", "glob": "ideas/**" }),
+                "ideas/walks/build/spec.md:1:two",
+            ),
+            (
+                json!({ "pattern": "two", "path": plan }),
+                "ideas/walks/build/spec.md:1:two",
+            ),
+        ];
+        for (arguments, expected) in cases {
+            let output = bench.run(&grep, arguments.clone()).await;
+            assert_eq!(output.text, expected, "{arguments}");
+        }
     }
 
     #[tokio::test]

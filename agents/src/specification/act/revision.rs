@@ -1,5 +1,7 @@
 //! Makes a revision of a plan: what the program knows in the place of guesses, its documents, and the question whether to build.
 
+use std::collections::BTreeSet;
+
 use ropewalk_config::Trigger;
 use ropewalk_desk::specifications::approval_told;
 use ropewalk_orchestrator::questions::{self, QuestionRequest};
@@ -11,7 +13,7 @@ use ropewalk_schemas::payload::SpecGenerated;
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::{Document, Price, Revision, SpecState, Specification};
 use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock, TaskState};
-use ropewalk_schemas::{Payload, Subject};
+use ropewalk_schemas::{Payload, RepoPath, Subject};
 use ropewalk_store::ChangeSet;
 
 use super::one_line;
@@ -53,8 +55,7 @@ pub(super) async fn generate(
         answers: material.answered.clone(),
         at: now,
     };
-    let to_do = revision.tasks.len() - revision.kept.len();
-    let price = price::estimate(to_do, &material.history);
+    let price = price::estimate(&to_read(&revision, material), &material.history);
     let spec = Specification {
         state: SpecState::Generated,
         revision: revision.number,
@@ -96,6 +97,18 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// Lists how long the files are that each task has to read which is not done yet, as far as they are there.
+fn to_read(revision: &Revision, material: &Material) -> Vec<Vec<u64>> {
+    let to_do = revision.tasks.iter();
+    let to_do = to_do.filter(|task| !revision.kept.contains(&task.id));
+    let sizes = |task: &TaskBlock| -> Vec<u64> {
+        let files: BTreeSet<&RepoPath> = task.files().chain(&task.read_first).collect();
+        let sizes = files.into_iter().map(|file| material.look.bytes_of(file));
+        sizes.flatten().collect()
+    };
+    to_do.map(sizes).collect()
+}
+
 /// Says in a task which other build owns a file that it changes; what an earlier revision said of that is forgotten.
 fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
     for task in tasks {
@@ -115,10 +128,12 @@ fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
 
 /// Puts facts in the place of what a model would have to guess.
 fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Document {
-    let read = material
-        .documents
-        .iter()
-        .map(|document| document.path.clone());
+    // Where they lie in the repository, which may have a README.md of its own.
+    let folder = RepoPath::of_idea(&material.spec.idea);
+    let read = material.documents.iter();
+    let read = read.map(|document| format!("{folder}/{}", document.path));
+    let missing = material.missing_inputs.iter();
+    let missing = missing.map(|path| format!("{folder}/{path}"));
     let conventions = material
         .conventions
         .as_ref()
@@ -126,7 +141,7 @@ fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Doc
     let mut document = Document {
         title: one_line(&document.title),
         context_read: read.chain(conventions).collect(),
-        missing_inputs: material.missing_inputs.clone(),
+        missing_inputs: missing.collect(),
         gotchas: lessons_of(tasks),
         ..document
     };

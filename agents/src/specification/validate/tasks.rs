@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ropewalk_gate::counts::can_count;
 use ropewalk_gate::line::has_pipeline;
 use ropewalk_schemas::TaskId;
-use ropewalk_schemas::task::{Expectation, PLAIN_PHASE, TaskBlock};
+use ropewalk_schemas::task::{Action, Expectation, PLAIN_PHASE, TaskBlock};
 
 use super::{Facts, Findings};
 use crate::specification::order;
@@ -128,6 +128,31 @@ pub(super) fn check_together(tasks: &[TaskBlock], findings: &mut Findings) {
     }
 }
 
+/// Finds checks that an earlier task may make pass alone: a count over a suite holds as soon as there are enough tests in it, whoever
+/// brought them.
+pub(super) fn check_counts(tasks: &[TaskBlock], kept: &BTreeSet<TaskId>, findings: &mut Findings) {
+    let needs = order::needs(tasks);
+    let counts = |task: &&TaskBlock| matches!(task.validation.expected, Expectation::Tests(_));
+    // What changes nothing is to pass before, too.
+    let changes = |task: &&TaskBlock| !task.preserves && task.action != Action::Verify;
+    let new = |task: &&TaskBlock| !kept.contains(&task.id);
+    let counting = tasks.iter().filter(counts).filter(changes);
+    for task in counting.clone().filter(new) {
+        let command = task.validation.command.trim();
+        let is_before = |other: &&TaskBlock| {
+            let needed = needs.get(&task.id);
+            needed.is_some_and(|needed| needed.contains(&other.id))
+                && other.validation.command.trim() == command
+        };
+        if let Some(other) = counting.clone().find(is_before) {
+            findings.fault(format!(
+                "task `{}` counts the tests of `{command}`, as task `{}` does, on which it depends: those that come with that one may be enough without it; name the test files or tests of its own in the command of each",
+                task.id, other.id
+            ));
+        }
+    }
+}
+
 fn check_edges(task: &TaskBlock, ids: &BTreeSet<&TaskId>, findings: &mut Findings) {
     let id = &task.id;
     let mut named = BTreeSet::new();
@@ -181,4 +206,71 @@ fn plain(id: &TaskId) -> Vec<String> {
             rest => rest.to_owned(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::task::Validation;
+
+    use super::*;
+    use crate::specification::validate::tests::task;
+
+    #[test]
+    fn a_count_that_an_earlier_task_may_bring_alone_is_a_fault() {
+        let counting = |id: &str, needs: &[&str], command: &str| TaskBlock {
+            validation: Validation {
+                command: command.to_owned(),
+                expected: Expectation::Tests(9),
+            },
+            ..task(id, needs)
+        };
+        let whole = |id: &str, needs: &[&str]| counting(id, needs, "pytest -q");
+        let preserving = TaskBlock {
+            preserves: true,
+            ..whole("B", &["A"])
+        };
+        let verifying = TaskBlock {
+            action: Action::Verify,
+            ..whole("B", &["A"])
+        };
+        let rows = [
+            (
+                vec![whole("A", &[]), counting("B", &["A"], " pytest -q\n")],
+                1,
+            ),
+            (
+                vec![whole("A", &[]), task("C", &["A"]), whole("B", &["C"])],
+                1,
+            ),
+            (vec![whole("A", &[]), whole("B", &[])], 0),
+            (
+                vec![
+                    whole("A", &[]),
+                    counting("B", &["A"], "pytest -q test_b.py"),
+                ],
+                0,
+            ),
+            (vec![task("A", &[]), whole("B", &["A"])], 0),
+            (vec![whole("A", &[]), preserving], 0),
+            (vec![whole("A", &[]), verifying], 0),
+        ];
+        let faults = |tasks: &[TaskBlock], kept: BTreeSet<TaskId>| {
+            let mut findings = Findings::default();
+            check_counts(tasks, &kept, &mut findings);
+            findings.errors
+        };
+        for (tasks, expected) in rows {
+            let found = faults(&tasks, BTreeSet::new());
+            assert_eq!(found.len(), expected, "{found:?}");
+            let told = "task `B` counts the tests of `pytest -q`, as task `A` does";
+            assert!(
+                found.iter().all(|fault| fault.starts_with(told)),
+                "{found:?}"
+            );
+        }
+        // What is done stays as it is.
+        let tasks = [whole("A", &[]), whole("B", &["A"])];
+        let kept = BTreeSet::from([TaskId::parse("B").unwrap()]);
+        assert_eq!(faults(&tasks, kept), [""; 0]);
+    }
 }

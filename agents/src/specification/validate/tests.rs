@@ -594,4 +594,6 @@ fn more_slices_than_a_small_idea_needs_are_a_warning_unless_they_have_a_reason()
         let told = told.filter(|warning| warning.contains("for a small idea"));
         assert_eq!(told.count(), expected, "{found:?}");
     }
+    let usual = [true, false].map(|small| usual_tasks(Complexity::Medium, small));
+    assert_eq!(usual, [3, 15]);
 }

@@ -58,6 +58,16 @@ fn a_failed_gate_is_the_result_of_finish_and_one_edit_mends_it() -> anyhow::Resu
 }
 
 #[test]
+fn every_role_may_answer_at_the_length_that_the_configuration_allows() -> anyhow::Result<()> {
+    for role in Role::ALL {
+        for request in told()?.of(role) {
+            assert_eq!(request.body["max_tokens"], 32_000, "{role:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_question_of_the_model_is_answered_in_its_conversation() -> anyhow::Result<()> {
     let told = told()?;
     let waits = told.waits.to_string();
