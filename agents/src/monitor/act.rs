@@ -119,15 +119,14 @@ pub(super) async fn look_at_components(
     Ok(writer.changes)
 }
 
-/// Raises the alerts of `causes` that do not stand yet; only the monitor says that one is over.
+/// Raises the alerts of `causes` that do not stand yet, by the very rows that are changed, since others do so, too; only the
+/// monitor says that one is over.
 pub(super) async fn raise_missing(
     causes: Vec<Cause>,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
-    let open = load::open_alerts(&context.store).await?;
-    let mut writer = AlertWriter::new(context, &open);
-    let stands = |cause: &Cause| open.iter().any(|alert| alert.cause == cause.key);
-    for cause in causes.into_iter().filter(|cause| !stands(cause)) {
+    let mut writer = AlertWriter::new(context, &[]);
+    for cause in causes {
         writer.raise(cause).await?;
     }
     Ok(writer.changes)
@@ -191,6 +190,8 @@ impl<'a> AlertWriter<'a> {
             cleared_at: None,
         };
         match self.context.store.get::<Alert>(&alert.cause).await? {
+            // Others were faster, and have told of it.
+            Some(earlier) if earlier.cleared_at.is_none() => return Ok(()),
             // The same cause, gone once and back: the same row.
             Some(earlier) => self.changes.update(&earlier, &alert),
             None => self.changes.insert(&alert),
