@@ -1,6 +1,7 @@
 //! Writes answers to standard output, as JSON or for people, and errors to standard error.
 
 mod bold;
+mod prose;
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -8,12 +9,13 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use ropewalk_runtime::{secrets, stderr, terminal};
+use ropewalk_schemas::clip;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::error::CliError;
 
-pub use bold::BoldState;
+pub use prose::Prose;
 
 /// The columns whose words are never broken over lines, as ids are not wherever they stand: people copy them.
 const WHOLE: [&str; 3] = ["id", "task", "state"];
@@ -92,14 +94,14 @@ impl Output {
     }
 
     /// Writes words without ending the line, at once.
-    pub fn words(&self, text: &str, bold: &mut BoldState) -> Result<(), CliError> {
-        write(&bold.show(&clean(text))).map(drop)
+    pub fn words(&self, text: &str, prose: &mut Prose) -> Result<(), CliError> {
+        write(&prose.show(&clean(text))).map(drop)
     }
 
     /// Writes the last words of a text, and ends the line.
-    pub fn last_words(&self, text: &str, bold: &mut BoldState) -> Result<(), CliError> {
-        let shown = bold.show(&clean(text));
-        write_line(&(shown + &bold.end()))
+    pub fn last_words(&self, text: &str, prose: &mut Prose) -> Result<(), CliError> {
+        let shown = prose.show(&clean(text));
+        write_line(&(shown + &prose.end()))
     }
 
     /// Writes to standard error what asks for input.
@@ -138,6 +140,19 @@ pub fn report(error: &CliError, json: bool) {
     stderr::write(&format!("{line}\n"));
 }
 
+/// Says in a line of at most `most` letters what a longer text begins with: whole words, without the marks of bold ones.
+pub(crate) fn in_short(text: &str, most: usize) -> String {
+    let kept = clip::words(&bold::unmarked(text), most);
+    // Code that is not closed would run on into what follows.
+    let is_open = kept.ends_with('…') && kept.matches('`').count() % 2 == 1;
+    match kept.rsplit_once('`') {
+        Some((before, _)) if is_open && !before.trim().is_empty() => {
+            format!("{}…", before.trim_end_matches([' ', '(']))
+        }
+        _ => kept,
+    }
+}
+
 /// Returns a time as tables show it.
 pub fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S").to_string()
@@ -148,13 +163,14 @@ pub fn table<const N: usize>(
     header: &[&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
+    drawn(header, rows.into_iter().collect(), width())
+}
+
+/// Returns how many columns the terminal has that answers go to; none where they go elsewhere, or where it does not say.
+fn width() -> Option<u16> {
     let stdout = io::stdout();
-    let width = stdout
-        .is_terminal()
-        .then(|| Table::new().width())
-        .flatten()
-        .filter(|width| *width > 0);
-    drawn(header, rows.into_iter().collect(), width)
+    let width = stdout.is_terminal().then(|| Table::new().width());
+    width.flatten().filter(|width| *width > 0)
 }
 
 fn drawn<const N: usize>(header: &[&str; N], rows: Vec<[String; N]>, width: Option<u16>) -> String {
@@ -244,6 +260,20 @@ mod tests {
     fn a_table_has_a_header_and_no_borders() {
         let rows = [["1".to_owned(), "rope".to_owned()]];
         assert_eq!(table(&["id", "name"], rows), "ID  NAME\n1   rope");
+    }
+
+    #[test]
+    fn a_long_text_is_told_in_whole_words_and_without_marks() {
+        let text = "**Task T-1** wants `a ** b`\n(`test/test_a.py` and\nmore)";
+        for (most, expected) in [
+            (90, "Task T-1 wants `a ** b` (`test/test_a.py` and more)"),
+            (46, "Task T-1 wants `a ** b` (`test/test_a.py` and…"),
+            (34, "Task T-1 wants `a ** b`…"),
+            (20, "Task T-1 wants…"),
+        ] {
+            assert_eq!(in_short(text, most), expected, "{most}");
+        }
+        assert_eq!(in_short("`a long line of code`", 12), "`a long…");
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod form;
 mod reply;
 mod service;
 
-pub use answer::{AcceptedAnswer, AnswerError, answer, answer_defaults, choices_told, chosen};
+pub use answer::{
+    AcceptedAnswer, AnswerError, answer, answer_defaults, choices_in_short, choices_told, chosen,
+};
 pub use ask::{AskOutcome, QuestionRequest, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, default_of, rank, role};
 pub use form::form;

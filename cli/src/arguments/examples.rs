@@ -75,6 +75,7 @@ knowledge list --kind gotcha
 knowledge search leap years
 knowledge add "dates are in UTC" --file "src/*.rs"
 knowledge show 91d0c3fe
+review list --idea habits
 review show 7c01d2e4
 alert list --all
 alert ack store-full

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_config::{Environment, LoadedConfig, PROJECT_FILE};
+use ropewalk_config::{Config, Environment, LoadedConfig, PROJECT_FILE};
 use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::{agent, alert, dead_letter};
@@ -38,6 +38,9 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// A state with less room than this holds few checkouts: 512 MiB.
 const LITTLE_ROOM: u64 = 512 * 1024 * 1024;
 
+/// What the check of the gate is called.
+const GATE: &str = "gate";
+
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
 pub struct Doctor {}
@@ -55,7 +58,10 @@ impl Doctor {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let project = app.project();
         let is_readable = project.is_ok();
-        let findings = examine(project, &app.environment).await;
+        let mut findings = examine(project, &app.environment).await;
+        if !is_readable && let Some(project) = as_last_trusted(app) {
+            findings.extend(examine_place(&project, &app.environment).await);
+        }
         app.output
             .list(&findings, ["check", "verdict", "detail"], |finding| {
                 [
@@ -75,12 +81,34 @@ impl Doctor {
         let text = if is_readable {
             (tried, "mend what they name")
         } else {
-            // Without a configuration there is nothing to look at.
+            // What the configuration says besides leads nowhere, and is not looked at.
             let tried = format!("{tried}, and the others were not tried");
-            (tried, "mend what it names, then try again")
+            (tried, "mend what is named, then try again")
         };
         Err(CliError::refused("doctor", text))
     }
+}
+
+/// Finds the project whose configuration is refused as somebody trusted it last.
+fn as_last_trusted(app: &App) -> Option<Project> {
+    let directory = app.directory().ok()?;
+    let loaded =
+        Config::load_as_last_trusted(&directory, &app.environment, &app.global.set).ok()?;
+    loaded.project_file.as_ref()?;
+    Project::of(loaded, &app.environment).ok()
+}
+
+/// Looks at what holds whatever a configuration says that nobody has trusted or that cannot be read: where the project lies,
+/// and what this machine has.
+async fn examine_place(project: &Project, environment: &Environment) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Ok(git) = wiring::git(environment).await {
+        findings.extend(repository(project, &git).await.0);
+    }
+    findings.extend(people(project));
+    findings.extend(state_and_store(project).await);
+    findings.extend(sandbox(project, environment).await);
+    findings
 }
 
 /// Returns what looks at everything that a run of the project needs that `load` reads.
@@ -123,7 +151,12 @@ pub(crate) async fn examine(
     let exposed = project.loaded.exposed().into_iter();
     findings.extend(exposed.map(|told| Finding::new("config", Fitness::Warn, told)));
     if let Ok(git) = &git {
-        findings.extend(repository(&project, git).await);
+        let (found, user) = repository(&project, git).await;
+        findings.extend(found);
+        if let Some(user) = user {
+            let gate = gate(&project, git, &user).await;
+            findings.push(gate.unwrap_or_else(|error| Finding::new(GATE, Fitness::Fail, error)));
+        }
     }
     findings.extend(people(&project));
     findings.extend(state_and_store(&project).await);
@@ -145,14 +178,17 @@ fn source(loaded: &LoadedConfig) -> String {
 }
 
 /// Looks at the repository, for what checkouts of it leave out, and for conventions that no model reads to the end.
-async fn repository(project: &Project, git: &Git) -> Vec<Finding> {
+async fn repository(project: &Project, git: &Git) -> (Vec<Finding>, Option<UserRepository>) {
     match inspected(project, git).await {
-        Ok(findings) => findings,
-        Err(error) => vec![Finding::new("repository", Fitness::Fail, error)],
+        Ok((findings, user)) => (findings, Some(user)),
+        Err(error) => (vec![Finding::new("repository", Fitness::Fail, error)], None),
     }
 }
 
-async fn inspected(project: &Project, git: &Git) -> Result<Vec<Finding>, CliError> {
+async fn inspected(
+    project: &Project,
+    git: &Git,
+) -> Result<(Vec<Finding>, UserRepository), CliError> {
     let user = UserRepository::inspect(git, &project.locations.repository).await?;
     user.require_commit(git).await?;
     let kind = if user.bare {
@@ -167,17 +203,15 @@ async fn inspected(project: &Project, git: &Git) -> Result<Vec<Finding>, CliErro
     let mut findings = vec![Finding::new("repository", Fitness::Ok, detail)];
     findings.extend(left_out.map(|told| warn("submodules", told)));
     findings.extend(clipped.map(|told| warn("conventions", told)));
-    findings.push(gate(project, git, &user).await?);
-    Ok(findings)
+    Ok((findings, user))
 }
 
 /// Looks whether a gate judges besides the tasks' own checks, and whether a build has the one that is written here.
 async fn gate(project: &Project, git: &Git, user: &UserRepository) -> Result<Finding, CliError> {
-    const CHECK: &str = "gate";
     let commands = project.config().gate.commands.len();
     if commands == 0 {
         let told = "no command: each task is judged by its own check alone; `[[gate.commands]]` takes the command of your tests";
-        return Ok(Finding::new(CHECK, Fitness::Warn, told));
+        return Ok(Finding::new(GATE, Fitness::Warn, told));
     }
     let path: Vec<RepoPath> = RepoPath::parse(PROJECT_FILE).into_iter().collect();
     let committed = user.read_small_files(git, &path, MOST_BYTES).await?;
@@ -188,10 +222,10 @@ async fn gate(project: &Project, git: &Git, user: &UserRepository) -> Result<Fin
         let told = format!(
             "`{PROJECT_FILE}` is not what was committed last, and a build has the gate of the commit that it begins from: commit it"
         );
-        return Ok(Finding::new(CHECK, Fitness::Warn, told));
+        return Ok(Finding::new(GATE, Fitness::Warn, told));
     }
     Ok(Finding::new(
-        CHECK,
+        GATE,
         Fitness::Ok,
         counted(commands, "command"),
     ))

@@ -20,7 +20,7 @@ pub enum Idea {
     New(new::New),
     /// Lists the ideas.
     List(list::List),
-    /// Shows an idea and what was said about it.
+    /// Shows an idea, its brief and what was said about it.
     Show(show::Show),
     /// Talks about an idea until it is clear.
     Chat(chat::Chat),

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ProjectName, Slug};
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
 use serde::Serialize;
@@ -201,9 +200,11 @@ async fn lay(
             wiring::notice(&clone).await?,
             survey::look(app, &clone, untried).await?,
         ),
-        Err(error @ GitError::NoCommit(_)) => {
-            (Some(Words::of(&error).to_string()), Survey::default())
-        }
+        // What is to be committed next anyway mends it, and no other advice is needed.
+        Err(error @ GitError::NoCommit(_)) => (
+            Some(format!("{error}; that of `{PROJECT_FILE}` is its first")),
+            Survey::default(),
+        ),
         Err(error) => return Err(error.into()),
     };
     create(file, &settings(&locations.name, &survey))?;

@@ -4,6 +4,8 @@ pub mod answer;
 pub mod list;
 pub mod show;
 
+use std::fmt::Display;
+
 use clap::Subcommand;
 use ropewalk_schemas::question;
 
@@ -29,6 +31,11 @@ pub async fn run(noun: Question, app: &App) -> Result<(), CliError> {
         Question::Show(verb) => verb.run(app).await,
         Question::Answer(verb) => verb.run(app).await,
     }
+}
+
+/// Returns the commands that show the whole of a question and answer it.
+pub(crate) fn commands_of(id: impl Display) -> String {
+    format!("`ropewalk question show {id}`, then `ropewalk question answer {id}`")
 }
 
 /// Returns the command that answers these questions, or lists them where there is more than one; none where none is asked.

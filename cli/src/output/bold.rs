@@ -1,12 +1,24 @@
 //! Shows `**words**` in bold as they come, where a terminal may be coloured.
 
 const MARK: char = '*';
-const ON: &str = "\x1b[1m";
-const OFF: &str = "\x1b[22m";
+pub(super) const ON: &str = "\x1b[1m";
+pub(super) const OFF: &str = "\x1b[22m";
+
+/// Takes the marks away where a text is told in a line; in what stands as code they mean something else.
+pub(super) fn unmarked(text: &str) -> String {
+    let pieces = text.split('`').enumerate();
+    let pieces: Vec<String> = pieces
+        .map(|(at, piece)| match at % 2 {
+            0 => piece.replace("**", ""),
+            _ => piece.to_owned(),
+        })
+        .collect();
+    pieces.join("`")
+}
 
 /// Where between the marks a text is.
 #[derive(Debug, Default)]
-pub struct BoldState {
+pub(super) struct BoldState {
     styled: bool,
     is_on: bool,
     /// Whether the last letter was a mark whose second one may still come.
@@ -15,7 +27,7 @@ pub struct BoldState {
 
 impl BoldState {
     /// Begins a text; one that is not `styled` is shown as it is.
-    pub const fn new(styled: bool) -> Self {
+    pub(super) const fn new(styled: bool) -> Self {
         Self {
             styled,
             is_on: false,

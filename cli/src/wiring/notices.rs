@@ -11,7 +11,7 @@ use ropewalk_orchestrator::notices::{
 };
 use ropewalk_orchestrator::{Agent, Services};
 use ropewalk_runtime::{Clock, Supervisor};
-use ropewalk_schemas::{UserSlug, clip};
+use ropewalk_schemas::UserSlug;
 use ropewalk_server::{Hook, HookError};
 use ropewalk_store::{ReadError, Store};
 use ropewalk_telegram::{
@@ -22,6 +22,7 @@ use ropewalk_workspace::Git;
 
 use super::changes::{self, LazyClone};
 use super::processes;
+use crate::commands::question::commands_of;
 use crate::error::CliError;
 use crate::output;
 use crate::project::Project;
@@ -243,9 +244,9 @@ impl Port for Bell {
         if let Some(question) = &telling.question {
             let asked = telling.text.body.split("\n\n").next().unwrap_or_default();
             line = format!(
-                "{line}: {}: `ropewalk question answer {}` takes the answer",
-                clip::line(asked, LETTERS),
-                question.id
+                "{line}: {}: {}",
+                output::in_short(asked, LETTERS),
+                commands_of(question.id)
             );
         }
         output::ring(&line);

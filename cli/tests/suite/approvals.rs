@@ -271,6 +271,20 @@ fn an_approval_names_a_damaged_file_as_json() {
 }
 
 #[test]
+fn the_price_of_what_is_approved_is_told_without_a_bracket_within_a_bracket() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let approve = format!("spec approve {}", text(&spec["id"]));
+    let missing = world.refused(&approve, 3);
+    let approved = world.run(&format!("{approve} --hash {}", text(&spec["hash"])));
+    for said in [missing, approved] {
+        let (_, basis) = said.split_once("tokens, unknown price (").unwrap();
+        assert!(basis.contains(')') && !basis.contains("))"), "{said}");
+        assert_eq!(said.matches('(').count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn a_specification_without_its_documents_is_refused_by_name_until_they_are_there() {
     let world = World::scripted();
     world.run("idea new Walks --slug walks");

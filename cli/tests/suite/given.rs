@@ -3,6 +3,7 @@
 use assert_cmd::Command;
 use serde_json::{Value, json};
 
+use crate::approvals::text;
 use crate::world::{World, one_line};
 
 const TEXT: &str = "# Walks\n\nA list of my walks, one day a line, in plain files.\n";
@@ -49,6 +50,12 @@ fn a_text_becomes_a_specification_without_a_conversation() {
     let folder = std::path::PathBuf::from(idea["folder"].as_str().unwrap());
     let brief = std::fs::read_to_string(folder.join("planning/brief.md")).unwrap();
     assert!(brief.starts_with(TEXT.trim_end()), "{brief}");
+    // Nobody has to look for it: without the mark that is for agents it is shown.
+    let told = text(&idea["brief"]);
+    assert!(brief.starts_with(told) && !told.contains("<!--"), "{told}");
+    assert!(told.starts_with(TEXT.trim_end()), "{told}");
+    let shown = world.run("idea show walks");
+    assert!(shown.contains(told), "{shown}");
     let messages = idea["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2, "{messages:#?}");
     // What it cost is said with it, as the sums know it.

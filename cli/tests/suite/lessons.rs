@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::DateTime;
+use chrono::{DateTime, TimeDelta};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::review::{Divergence, DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::{BuildId, ContentHash, KnowledgeId, ReviewId, Slug};
@@ -84,6 +84,31 @@ fn a_review_is_shown_by_its_own_id_or_that_of_its_build() {
     let other = Uuid::from_u128(9);
     let said = world.refused(&format!("review show {other}"), 1);
     assert!(said.contains("no review is called"), "{said}");
+}
+
+#[test]
+fn reviews_are_listed_the_newest_first_and_by_idea() {
+    let world = World::scripted();
+    assert_eq!(world.json("review list"), json!([]));
+    for idea in ["walks", "lakes"] {
+        world.run(&format!("idea new Steps --slug {idea}"));
+    }
+    let mut walks = objections_to(BuildId(Uuid::from_u128(8)));
+    let mut lakes = walks.clone();
+    walks.idea = Slug::parse("walks").unwrap();
+    lakes.idea = Slug::parse("lakes").unwrap();
+    lakes.id = ReviewId(Uuid::from_u128(9));
+    lakes.at = walks.at + TimeDelta::hours(1);
+    world.commit(|changes| {
+        changes.insert(&walks);
+        changes.insert(&lakes);
+    });
+    assert_eq!(world.json("review list"), json!([lakes, walks]));
+    assert_eq!(world.json("review list --idea walks"), json!([walks]));
+    let shown = world.run("review list --idea lakes");
+    let row = format!("lakes  build {}  2  ", Uuid::from_u128(8));
+    assert!(shown.contains(&row), "{row}: {shown}");
+    assert!(!shown.contains("walks"), "{shown}");
 }
 
 #[test]

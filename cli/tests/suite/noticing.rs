@@ -29,9 +29,10 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     let _up = world.up();
     let mut asking = world.ropewalk(["spec", "generate", "rivers", "--complexity", "simple"]);
     asking.output().unwrap();
-    let answer = commands(&world, "waits for your answer: Plain files or a database?");
-    let answer = answer.first().unwrap();
+    let next = commands(&world, "waits for your answer: Plain files or a database?");
+    let [show, answer]: [String; 2] = next.try_into().unwrap();
     assert!(answer.starts_with("question answer "), "{answer}");
+    assert!(world.run(&show).contains("It shapes everything."), "{show}");
     let mut words: Vec<&str> = answer.split(' ').collect();
     words.push("Plain files");
     world.ropewalk(words).assert().success();

@@ -75,6 +75,19 @@ fn a_dirty_and_a_bare_repository_get_one_notice() {
 }
 
 #[test]
+fn a_repository_without_a_commit_gets_one_advice() {
+    let world = World::bare_of_project();
+    world.git(&["checkout", "--quiet", "--orphan", "without-commits"]);
+    let made = world.ropewalk(["init"]).assert().success();
+    let made = made.get_output();
+    let noted = String::from_utf8_lossy(&made.stderr);
+    assert!(noted.contains("has no commit"), "{noted}");
+    assert!(!noted.contains("git commit"), "{noted}");
+    let told = String::from_utf8_lossy(&made.stdout);
+    assert!(told.contains("commit `ropewalk.toml`"), "{told}");
+}
+
+#[test]
 fn a_second_project_of_one_name_gets_a_state_of_its_own() {
     let world = World::bare_of_project();
     world.git(&["clone", "--quiet", ".", "../other/app"]);
@@ -312,14 +325,26 @@ fn the_doctor_says_whose_gate_judges_what_is_built() {
 }
 
 #[test]
-fn the_doctor_says_that_it_could_not_try_all() {
+fn the_doctor_tries_what_no_trust_is_needed_for_and_says_that_it_could_not_try_all() {
     let world = World::scripted();
-    let file = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
-    world.write_untrusted("ropewalk.toml", &format!("sandbox = \"off\"\n{file}"));
-    let looked = world.ropewalk(["doctor"]).assert().code(1);
-    let said = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
-    let wanted = "ropewalk: 1 of 2 checks failed, and the others were not tried; mend what it names, then try again\n";
-    assert_eq!(said, wanted);
+    let trusted = project_file(&world);
+    let loose = format!("sandbox = \"off\"\n{trusted}\n[build]\nsetup = \"true\"\n");
+    for text in [loose, format!("{trusted}\n= broken\n")] {
+        world.write_untrusted("ropewalk.toml", &text);
+        let looked = world.ropewalk(["doctor"]).assert().code(1);
+        let said = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
+        let wanted = " failed, and the others were not tried; mend what is named, then try again\n";
+        assert!(said.ends_with(wanted), "{said}");
+        let found = doctor(&world, "");
+        let of = |check: &str| found.iter().find(|finding| finding["check"] == check);
+        for (check, verdict) in [("config", "fail"), ("repository", "ok"), ("state", "ok")] {
+            assert_eq!(of(check).unwrap()["verdict"], verdict, "{text}: {found:#?}");
+        }
+        assert!(of("sandbox").is_some(), "{found:#?}");
+        // What the file says of these holds nothing.
+        assert!(of("gate").is_none() && of("bus").is_none(), "{found:#?}");
+    }
+    assert!(!world.state().exists(), "a check makes nothing");
 }
 
 #[test]

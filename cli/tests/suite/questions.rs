@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
-use ropewalk_schemas::{ChoiceId, ComponentName, CorrelationId, QuestionId};
+use ropewalk_schemas::{BuildId, ChoiceId, ComponentName, CorrelationId, QuestionId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -167,6 +167,71 @@ fn an_answer_is_taken_once_and_names_who_was_first() {
         shown.contains("answered: No, wait") && shown.contains("too late: Yes, go on"),
         "{shown}"
     );
+}
+
+#[test]
+fn a_list_says_what_is_asked_and_what_would_be_an_answer() {
+    let world = World::scripted();
+    world.run("question list");
+    let mut asked = question(1, QuestionKind::Blocking, false, true);
+    asked.text = format!("**Which** way?\nThe {} goes on.", "river ".repeat(30));
+    asked.choices.push(Choice {
+        with_words: true,
+        ..Choice::new(ChoiceId::parse("change").unwrap(), "Another way")
+    });
+    let mut open = question(2, QuestionKind::Preference, false, false);
+    open.free_text = true;
+    world.commit(|changes| {
+        changes.insert(&asked);
+        changes.insert(&open);
+    });
+    let listed = world.run("question list");
+    for told in [
+        "Which way? The river river",
+        "river…  go | wait | change WORDS  ",
+        "question 2?",
+        "go | wait | WORDS  ",
+    ] {
+        assert!(listed.contains(told), "{told}: {listed}");
+    }
+}
+
+#[test]
+fn who_answers_hears_what_follows_and_where_it_is_told() {
+    let world = World::scripted();
+    world.run("question list");
+    let id = BuildId(Uuid::from_u128(0x0197_0000_0000_7000_8000_0000_1234_5678));
+    let choice = |id: &str| Choice::new(ChoiceId::parse(id).unwrap(), id);
+    let landing = |number| Question {
+        trigger: "build_finished".to_owned(),
+        about: About::Build { build: id },
+        choices: vec![choice("merge"), choice("leave")],
+        ..question(number, QuestionKind::Confirming, false, true)
+    };
+    let asked = [
+        landing(1),
+        landing(2),
+        question(3, QuestionKind::Preference, false, false),
+    ];
+    world.commit(|changes| {
+        for question in &asked {
+            changes.insert(question);
+        }
+    });
+    let answered = |number: usize, choice: &str| {
+        let line = format!("question answer {} {choice}", asked[number].id);
+        world.json(&line)["next"].clone()
+    };
+    let merged = answered(0, "merge").to_string();
+    assert!(merged.contains("merges the branch"), "{merged}");
+    assert!(
+        merged.contains("`ropewalk build show 12345678`"),
+        "{merged}"
+    );
+    let left = answered(1, "leave").to_string();
+    assert!(!left.contains("merge"), "{left}");
+    assert!(left.contains("`ropewalk build show 12345678`"), "{left}");
+    assert_eq!(answered(2, "go"), Value::Null);
 }
 
 #[test]

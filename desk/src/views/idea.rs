@@ -3,6 +3,7 @@
 pub mod abandonment;
 pub mod answer;
 pub mod board;
+mod brief;
 pub mod relations;
 mod standing;
 
@@ -63,6 +64,8 @@ pub struct IdeaView {
     pub standing: Whereabouts,
     /// Where its documents lie.
     pub folder: PathBuf,
+    /// What its brief says, once one is written.
+    pub brief: Option<String>,
     /// The state of its conversation.
     pub conversation: Option<Session>,
     /// What was said.
@@ -233,11 +236,13 @@ pub async fn show(
     };
     let specifications = records(store.list::<Specification>(of_idea()).await?);
     let idea = standing(idea, &builds);
+    let folder = folder(&idea);
     Ok(Some(IdeaView {
         abandoned,
         standing: Whereabouts::of(idea.state, builds.last(), specifications.last()),
         unhandled: dead_letter::about(store, Subject::idea(&idea.slug)).await?,
-        folder: folder(&idea),
+        brief: brief::read(&folder),
+        folder,
         conversation: session.map(|session| session.record),
         messages: said(store, of_session).await?,
         specifications,

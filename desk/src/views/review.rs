@@ -3,10 +3,12 @@
 use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::review::{Divergence, DivergenceClass, Review};
-use ropewalk_schemas::{BuildId, KnowledgeId, RequirementId, ReviewId, TaskId};
+use ropewalk_schemas::{BuildId, KnowledgeId, RequirementId, ReviewId, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::records;
 
 /// How much is told of what was planned, and of what was done of it.
 const OBJECTION_LETTERS: usize = 300;
@@ -63,6 +65,15 @@ impl ObjectionView {
             ),
         }
     }
+}
+
+/// Lists the reviews, of one idea or of all, the newest first.
+pub async fn list(store: &Store, idea: Option<&Slug>) -> Result<Vec<Review>, ReadError> {
+    let mut newest = Query::new().order_by("at").descending();
+    if let Some(idea) = idea {
+        newest = newest.equal("idea", idea.as_str());
+    }
+    Ok(records(store.list::<Review>(newest).await?))
 }
 
 /// Lists what the newest review of a build holds against it; nothing while there is none.

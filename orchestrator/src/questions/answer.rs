@@ -309,14 +309,24 @@ fn refused(question: &Question, given: AnswerInput<'_>, refusal: Refusal) -> Ans
     }
 }
 
+/// Lists what would be an answer as it is typed, each choice by its id alone.
+pub fn choices_in_short(question: &Question) -> String {
+    let choices = question.choices.iter().map(typed);
+    let words = reply::takes_words(question).then(|| "WORDS".to_owned());
+    choices.chain(words).collect::<Vec<_>>().join(" | ")
+}
+
+/// Returns what is typed to choose this.
+fn typed(choice: &Choice) -> String {
+    let words = if choice.with_words { " WORDS" } else { "" };
+    format!("{}{words}", choice.id)
+}
+
 /// Says in one line what would be an answer, each choice as its id with its label behind it.
 pub fn choices_told(question: &Question) -> String {
-    let told = |choice: &Choice| {
-        let words = if choice.with_words { " WORDS" } else { "" };
-        format!("`{}{words}` ({})", choice.id, choice.label)
-    };
+    let told = |choice: &Choice| format!("`{}` ({})", typed(choice), choice.label);
     let mut told: Vec<String> = question.choices.iter().map(told).collect();
-    if !question.consequential && (question.free_text || question.choices.is_empty()) {
+    if reply::takes_words(question) {
         told.push("words of your own".to_owned());
     }
     match told.split_last() {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::{BuildId, QuestionId, clip};
+use ropewalk_schemas::{BuildId, QuestionId};
 
 use super::asleep::{GOES_ON, NOTHING_RUNS};
 use crate::app::App;
-use crate::commands::question::answer_command;
+use crate::commands::question::{answer_command, commands_of};
 use crate::error::CliError;
 use crate::ids::IdText;
+use crate::output::in_short;
 use crate::wiring::Desk;
 
 /// Nobody waits longer: a year.
@@ -89,10 +90,10 @@ async fn end_of(
         }
         for question in awaited(&desk.store, &build).await? {
             if asked.insert(question.id) {
-                let (text, id) = (clip::line(&question.text, LETTERS), question.id);
-                app.output.note(&format!(
-                    "it waits for your answer: {text}: `ropewalk question answer {id}`"
-                ))?;
+                let text = in_short(&question.text, LETTERS);
+                let next = commands_of(question.id);
+                app.output
+                    .note(&format!("it waits for your answer: {text}: {next}"))?;
             }
         }
         if desk.clock.now() >= deadline {

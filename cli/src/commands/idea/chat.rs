@@ -26,11 +26,16 @@ use unanswered::{positions, unanswered};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
-use crate::output::{BoldState, Output};
+use crate::output::{Output, Prose};
 use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, is_coloured};
 
 /// Who answers.
 const ROLE: &str = "ideation";
+
+/// What stands before a reply.
+const SPEAKS: &str = "ropewalk> ";
+/// What is said once nothing is left to be talked about.
+const LEAVE: &str = "Ctrl-D ends the chat";
 
 /// So many lines that were not kept are shown, and so many letters of each.
 const LINES_SHOWN: usize = 3;
@@ -87,8 +92,14 @@ async fn converse(
     let (reach, output) = (conversation.reach, conversation.output);
     let terminal = conversation.terminal;
     let mut unanswered = Vec::new();
+    let mut was_clear = false;
     loop {
         if terminal {
+            let is_clear = conversation.phase == Phase::Complete;
+            if is_clear && !was_clear {
+                output.note(LEAVE)?;
+            }
+            was_clear = is_clear;
             output.prompt("\nyou> ");
         }
         let heard = tokio::select! {
@@ -199,7 +210,7 @@ impl<'a> Conversation<'a> {
             live: reach.live().await,
             terminal: std::io::stdin().is_terminal() && !output.is_json(),
             styled,
-            spoken: PartialReply::new(styled),
+            spoken: PartialReply::new(Prose::new(styled, 0)),
             reach,
             idea: slug.clone(),
             session: idea.session,
@@ -224,7 +235,7 @@ impl<'a> Conversation<'a> {
             && !self.output.is_json()
         {
             self.output
-                .note(&format!("ropewalk> {}", message.text.trim()))?;
+                .note(&format!("{SPEAKS}{}", message.text.trim()))?;
         }
         self.output.note(&status(&session))
     }
@@ -272,11 +283,12 @@ impl<'a> Conversation<'a> {
 
     /// Shows the words of the reply to `asked` while they come, then what they changed.
     async fn reply(&mut self, asked: MessageId, after: i64) -> Result<(), CliError> {
-        self.spoken = PartialReply::new(self.styled);
+        let column = if self.terminal { SPEAKS.len() } else { 0 };
+        self.spoken = PartialReply::new(Prose::new(self.styled, column));
         let after = if self.owed.0 == 0 { after } else { self.owed.1 };
         let mut vigil = Vigil::over(ROLE, Subject::idea(&self.idea), after)?;
         if self.terminal {
-            self.output.prompt("\nropewalk> ");
+            self.output.prompt(&format!("\n{SPEAKS}"));
         }
         let message = loop {
             match self.new_message().await? {
@@ -321,8 +333,7 @@ impl<'a> Conversation<'a> {
             return self.stream(message, &self.state().await?);
         }
         let text = format!("(to what you said before) {}\n", message.text.trim_end());
-        self.output
-            .last_words(&text, &mut BoldState::new(self.styled))?;
+        self.output.last_words(&text, &mut self.spoken.prose)?;
         if self.owed.0 == 0 {
             let held = std::mem::take(&mut self.spoken.held);
             self.speak(&held)?;
@@ -337,7 +348,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn speak(&mut self, words: &str) -> Result<(), CliError> {
-        self.output.words(words, &mut self.spoken.bold)?;
+        self.output.words(words, &mut self.spoken.prose)?;
         self.spoken.text.push_str(words);
         Ok(())
     }
@@ -346,11 +357,11 @@ impl<'a> Conversation<'a> {
     fn finish(&mut self, message: &Message) -> Result<(), CliError> {
         let spoken = &mut self.spoken;
         if let Some(rest) = unsaid(&spoken.text, &message.text) {
-            return self.output.last_words(rest.trim_end(), &mut spoken.bold);
+            return self.output.last_words(rest.trim_end(), &mut spoken.prose);
         }
         let text = format!("\n{}", message.text.trim_end());
         self.output
-            .last_words(&text, &mut BoldState::new(self.styled))
+            .last_words(&text, &mut Prose::new(self.styled, 0))
     }
 
     /// Breaks off what an earlier try said: its words may stand on the screen before its failure stands in the store.
@@ -365,12 +376,15 @@ impl<'a> Conversation<'a> {
 
     /// Ends the line of a reply of which nothing more is shown.
     fn break_off(&mut self) -> Result<(), CliError> {
-        let mut before = std::mem::replace(&mut self.spoken, PartialReply::new(self.styled));
-        self.spoken.this_try = before.this_try;
-        if before.text.is_empty() {
+        self.spoken.held.clear();
+        if self.spoken.text.is_empty() {
+            // What stands on its line already still does.
             return Ok(());
         }
-        self.output.last_words("", &mut before.bold)
+        let next = PartialReply::new(Prose::new(self.styled, 0));
+        let mut before = std::mem::replace(&mut self.spoken, next);
+        self.spoken.this_try = before.this_try;
+        self.output.last_words("", &mut before.prose)
     }
 
     /// Hears what is being said in reply to `asked` until it is time to look again.
@@ -422,7 +436,10 @@ impl<'a> Conversation<'a> {
         let before = std::mem::replace(&mut self.phase, session.phase);
         if before != session.phase && session.phase == Phase::Complete {
             let next = ideas::next_step(self.reach.store(), &self.idea).await?;
-            self.output.note(&format!("the idea is clear; {next}"))?;
+            let idea = &self.idea;
+            let brief = format!("`ropewalk idea show {idea}` shows its brief");
+            self.output
+                .note(&format!("the idea is clear: {brief}; {next}"))?;
         }
         Ok(())
     }

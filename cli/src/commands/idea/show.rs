@@ -1,4 +1,4 @@
-//! Verb `idea show`: an idea, what was learned and what was said.
+//! Verb `idea show`: an idea, what was learned, its brief and what was said.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,7 @@ use ropewalk_desk::views::idea::{self, IdeaView};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::specification::BRIEF;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -78,6 +79,9 @@ fn human(shown: &IdeaView) -> String {
             build.id, build.state, build.branch
         )
         .ok();
+    }
+    if let Some(brief) = &shown.brief {
+        writeln!(text, "\nits brief, `{BRIEF}` in the folder\n{brief}").ok();
     }
     for message in &shown.messages {
         let who = message.speaker(&shown.idea.user);

@@ -1,17 +1,19 @@
 //! Verb `question answer`: answers one question, or all that have a safe default.
 
 use clap::Args;
+use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::{BuildFinished, LandingRefused, SpecComplete};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::questions;
 use ropewalk_orchestrator::questions::{AcceptedAnswer, choices_told};
-use ropewalk_schemas::question::{Choice, Question, QuestionState};
+use ropewalk_schemas::question::{About, Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
 
 use super::show::human;
 use crate::app::{App, forget_what_was_typed};
 use crate::error::CliError;
-use crate::ids::IdText;
+use crate::ids::{IdText, last_digits};
 use crate::output::clean;
 use crate::wiring::Desk;
 
@@ -38,6 +40,9 @@ struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<ChoiceId>,
     answer: String,
+    /// What follows, and what tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 impl From<AcceptedAnswer> for Receipt {
@@ -46,6 +51,7 @@ impl From<AcceptedAnswer> for Receipt {
             id: answered.id,
             choice: answered.choice,
             answer: answered.answer,
+            next: None,
         }
     }
 }
@@ -74,22 +80,56 @@ impl Answer {
         } else {
             self.text.join(" ")
         };
-        let done = answer(&desk, question.id, &text, person).await?;
+        let done = answer(&desk, &question, &text, person).await?;
         desk.poke_or_say(&app.output)?;
         app.output.show(&done, |done| {
-            format!("answered {}: {}", done.id, done.answer)
+            let next = done.next.as_ref();
+            let next = next.map_or_else(String::new, |next| format!("\n{next}"));
+            format!("answered {}: {}{next}", done.id, done.answer)
         })
     }
 }
 
 async fn answer(
     desk: &Desk,
-    id: QuestionId,
+    question: &Question,
     text: &str,
     person: &Person,
 ) -> Result<Receipt, CliError> {
-    let answered = questions::answer(&desk.context(), id, text, person, CHANNEL).await?;
-    Ok(answered.into())
+    let answered = questions::answer(&desk.context(), question.id, text, person, CHANNEL).await?;
+    Ok(Receipt {
+        next: next(question, answered.choice.as_ref()),
+        ..answered.into()
+    })
+}
+
+/// Says what follows from this choice, and which verb tells of it: whoever asked goes on by itself, a moment later.
+fn next(question: &Question, choice: Option<&ChoiceId>) -> Option<String> {
+    let trigger = Trigger::parse(&question.trigger);
+    let is_merged = match trigger {
+        Some(Trigger::BuildFinished) => BuildFinished::of(choice) == Some(BuildFinished::Merge),
+        Some(Trigger::LandingRefused) => {
+            LandingRefused::of(choice) == Some(LandingRefused::TryAgain)
+        }
+        _ => false,
+    };
+    let is_begun = trigger == Some(Trigger::SpecComplete)
+        && SpecComplete::of(choice) == Some(SpecComplete::Start);
+    let verb = match &question.about {
+        About::Build { build } | About::Task { build, .. } => {
+            format!("build show {}", last_digits(build))
+        }
+        About::Specification { .. } if is_begun => "build list".to_owned(),
+        About::Specification { spec } => format!("spec show {}", last_digits(spec)),
+        About::Session { .. } => format!("idea show {}", question.idea.as_ref()?),
+        About::Knowledge { item } => format!("knowledge show {}", last_digits(item)),
+        About::Nothing => return None,
+    };
+    Some(if is_merged {
+        format!("the build agent merges the branch; `ropewalk {verb}` tells when it has")
+    } else {
+        format!("`ropewalk {verb}` shows what comes of it")
+    })
 }
 
 /// Shows the question on the terminal and asks for the answer.

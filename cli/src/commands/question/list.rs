@@ -2,13 +2,17 @@
 
 use clap::Args;
 use ropewalk_desk::views::question;
+use ropewalk_orchestrator::questions::choices_in_short;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{Question, QuestionState};
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
-use crate::output::time;
+use crate::output::{in_short, time};
+
+/// So much of what is asked is told; `question show` shows the whole.
+const LETTERS: usize = 100;
 
 /// Which ones.
 #[derive(Debug, Args)]
@@ -29,7 +33,9 @@ impl List {
         let found = question::list(&desk.store, idea.as_ref(), self.all).await?;
         app.output.list(
             &found,
-            ["id", "kind", "idea", "question", "asked", "state"],
+            [
+                "id", "kind", "idea", "question", "answers", "asked", "state",
+            ],
             |question| {
                 [
                     question.id.to_string(),
@@ -39,7 +45,8 @@ impl List {
                         .as_ref()
                         .map(ToString::to_string)
                         .unwrap_or_default(),
-                    clip::line(question.text.lines().next().unwrap_or_default(), 70),
+                    in_short(&question.text, LETTERS),
+                    choices_in_short(question),
                     time(question.asked_at),
                     state(question),
                 ]

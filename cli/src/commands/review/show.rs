@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::review::{self, ReviewView};
-use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
+use ropewalk_schemas::review::{Divergence, Review};
 
+use super::subject;
 use crate::app::App;
 use crate::commands::knowledge::word;
 use crate::error::CliError;
@@ -16,7 +17,7 @@ use crate::wiring::Desk;
 /// The review.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The id of the review, as `review.completed` names it, or of its build, as `build list` shows it.
+    /// The id of the review, as `review list` shows it, or of its build, as `build list` shows it.
     id: IdText,
 }
 
@@ -30,8 +31,7 @@ impl Show {
     }
 
     async fn found(&self, desk: &Desk) -> Result<Review, CliError> {
-        let list = "event list --type review.completed";
-        let unknown = match self.id.find::<Review>(desk, "review", list).await {
+        let unknown = match self.id.find::<Review>(desk, "review", "review list").await {
             Ok(review) => return Ok(review.record),
             // Digits that several reviews begin with may still name one build.
             Err(error) if error.is_unknown() || error.is_ambiguous() => error,
@@ -55,14 +55,10 @@ impl Show {
 
 fn human(shown: &ReviewView) -> String {
     let review = &shown.review;
-    let what = match (review.kind, &review.build, &review.spec) {
-        (ReviewKind::Build, Some(build), _) => format!("build {build}"),
-        (ReviewKind::Specification, _, Some(spec)) => format!("specification {spec}"),
-        _ => "the conversation".to_owned(),
-    };
     let mut text = format!(
-        "review {} of {what} of `{}` at {}\n",
+        "review {} of {} of `{}` at {}\n",
         review.id,
+        subject(review),
         review.idea,
         time(review.at)
     );

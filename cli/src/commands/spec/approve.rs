@@ -87,7 +87,7 @@ impl Approve {
                 .build
                 .map_or_else(String::new, |build| format!("\nbuild {build} began"));
             let mut told = format!(
-                "approved revision {} of {} ({}){began}",
+                "approved revision {} of {}: {}{began}",
                 done.revision,
                 done.spec,
                 Price::told(done.price.as_ref())
@@ -138,7 +138,7 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
     let price = Price::told(spec.price.as_ref());
     if !app.can_ask() {
         let text = (
-            format!("an approval names what it approves (price {price})"),
+            format!("an approval names what it approves, whose price is: {price}"),
             format!(
                 "read `ropewalk spec show {}`, then add `--hash` and the hash that it shows",
                 spec.id

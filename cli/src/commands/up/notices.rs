@@ -4,16 +4,15 @@ use ropewalk_bus::TailError;
 use ropewalk_desk::views::question::awaited;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason, TaskCounts};
-use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, QuestionAsked};
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::{BuildId, Event, Payload};
 use ropewalk_store::Store;
 
-use crate::commands::question::answer_command;
+use crate::commands::question::{answer_command, commands_of};
 use crate::commands::spec::hash::FEWEST_DIGITS;
 use crate::ids::last_digits;
-use crate::output::Output;
+use crate::output::{Output, in_short};
 use crate::wiring::Host;
 
 /// So much of a question, or of a reason, is shown; the verbs show the whole.
@@ -66,7 +65,7 @@ fn notice(payload: &Payload) -> Option<String> {
 
 fn question(asked: &QuestionAsked) -> String {
     let id = last_digits(asked.question_id);
-    let text = clip::line(&asked.text, LETTERS);
+    let text = in_short(&asked.text, LETTERS);
     let what = match asked.kind {
         QuestionKind::Blocking => "waits for your answer",
         _ => "asks",
@@ -75,7 +74,7 @@ fn question(asked: &QuestionAsked) -> String {
         .idea_slug
         .as_ref()
         .map_or_else(String::new, |idea| format!("`{idea}` "));
-    format!("{about}{what}: {text}: `ropewalk question answer {id}`")
+    format!("{about}{what}: {text}: {}", commands_of(id))
 }
 
 async fn pause(paused: &BuildPaused, store: &Store) -> String {
@@ -93,7 +92,7 @@ async fn pause(paused: &BuildPaused, store: &Store) -> String {
     format!(
         "build of `{}` pauses: {}: {next}",
         paused.idea_slug,
-        clip::line(&paused.detail, LETTERS)
+        in_short(&paused.detail, LETTERS)
     )
 }
 
@@ -115,7 +114,7 @@ async fn end(ended: &BuildCompleted, store: &Store) -> String {
         total, complete, ..
     } = ended.counts;
     let why = ended.reason.as_deref().map_or_else(String::new, |reason| {
-        format!(": {}", clip::line(reason, LETTERS))
+        format!(": {}", in_short(reason, LETTERS))
     });
     let next = if ended.status != BuildState::Succeeded {
         format!(": `ropewalk build show {id}`")

@@ -122,6 +122,33 @@ fn a_pasted_block_is_one_message_and_marked_words_are_bold() {
 }
 
 #[test]
+fn no_word_of_a_reply_is_broken_at_the_end_of_a_line() {
+    let world = begun();
+    let program = env!("CARGO_BIN_EXE_ropewalk");
+    let line = format!("stty cols 30; exec {program} idea chat walks");
+    let mut terminal = Terminal::shell(&world, &line, &[]);
+    terminal.shows("you> ", 1);
+    terminal.types("one\n");
+    // Behind what says who speaks there is no room for the last word.
+    terminal.shows("\r\n\u{1b}[1mmore\u{1b}[22m.", 1);
+    terminal.shows("you> ", 2);
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+}
+
+#[test]
+fn whose_idea_is_clear_hears_how_to_leave() {
+    let world = begun();
+    world.run("idea done walks");
+    let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
+    terminal.shows("Ctrl-D ends the chat", 1);
+    terminal.shows("you> ", 1);
+    // What the key Ctrl-D sends.
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
 fn who_approves_at_a_terminal_reads_what_that_lets_run() {
     let world = World::scripted();
     let spec = specified(&world);

@@ -1,6 +1,6 @@
 //! What was shown of a reply while it came, and what is still to be shown of it.
 
-use crate::output::BoldState;
+use crate::output::Prose;
 
 /// The words of a reply that came so far.
 pub(super) struct PartialReply {
@@ -8,17 +8,18 @@ pub(super) struct PartialReply {
     pub(super) text: String,
     /// The try of the agent that they come from.
     pub(super) this_try: Option<String>,
-    pub(super) bold: BoldState,
+    /// How they are shown.
+    pub(super) prose: Prose,
     /// What came while an earlier reply was still owed, which is shown first.
     pub(super) held: String,
 }
 
 impl PartialReply {
-    pub(super) const fn new(styled: bool) -> Self {
+    pub(super) const fn new(prose: Prose) -> Self {
         Self {
             text: String::new(),
             this_try: None,
-            bold: BoldState::new(styled),
+            prose,
             held: String::new(),
         }
     }
