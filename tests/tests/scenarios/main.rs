@@ -2,6 +2,7 @@
 
 mod broker;
 mod crash;
+mod earlier;
 mod emulator;
 mod fallback;
 mod journey;
