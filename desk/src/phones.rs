@@ -73,7 +73,7 @@ pub async fn link(
         phone,
         &Phone {
             linked: Some(linked),
-            ..Phone::of(person.name.clone())
+            ..phone.anew()
         },
     );
     // Whoever was somebody else there is not any more.
@@ -103,7 +103,7 @@ pub async fn unlink(context: &Context, name: &UserSlug) -> Result<bool, CommitOr
     if phone.linked.is_none() && phone.code.is_none() {
         return Ok(false);
     }
-    change(context, name, |phone| *phone = Phone::of(name.clone())).await?;
+    change(context, name, |phone| *phone = phone.anew()).await?;
     Ok(true)
 }
 

@@ -41,6 +41,9 @@ pub struct Phone {
     /// The update that was kept last until it has its turn; while there is one, what this person does waits behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<UpdateRecord>,
+    /// The update that was begun last of those that were kept; what Telegram brings meanwhile is counted apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<UpdateRecord>,
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
@@ -184,6 +187,16 @@ pub struct Button {
 }
 
 impl Phone {
+    /// Returns the phone of the same person, of which nothing is known but what it did.
+    pub fn anew(&self) -> Self {
+        Self {
+            begun: self.begun,
+            kept: self.kept,
+            turn: self.turn,
+            ..Self::of(self.person.clone())
+        }
+    }
+
     /// Returns the phone of a person, of which nothing is known.
     pub const fn of(person: UserSlug) -> Self {
         Self {
@@ -197,6 +210,7 @@ impl Phone {
             words_for: None,
             begun: None,
             kept: None,
+            turn: None,
             landing: None,
             starting: None,
             draft: None,

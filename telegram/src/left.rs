@@ -42,6 +42,13 @@ impl LeftUpdates {
     async fn take_up(&self, kept: &UpdateKept) -> Result<(), AgentError> {
         let surface = &self.surface;
         let update = self.read(kept.bot, &kept.update)?;
+        let from = update.from.ok_or_else(nobody)?;
+        if phones::whose(&surface.services.store, &surface.people, from)
+            .await?
+            .is_none()
+        {
+            return Err(nobody());
+        }
         // The phone waits no longer for what a press comes to; that is said in the chat.
         surface.presses.put_off(update.id);
         settle(surface, &update, Origin::Kept, &CancellationToken::new()).await;
@@ -61,7 +68,6 @@ impl LeftUpdates {
     async fn again(&self, left: &UpdateLeft, since: DateTime<Utc>) -> Result<(), AgentError> {
         let surface = &self.surface;
         let update = self.read(left.bot, &left.update)?;
-        let nobody = || AgentError::permanent("nobody who is known did it");
         let from = update.from.ok_or_else(nobody)?;
         let known = phones::whose(&surface.services.store, &surface.people, from).await?;
         let whom = Whom {
@@ -73,6 +79,10 @@ impl LeftUpdates {
         let performed = Box::pin(perform(surface, &whom, &update.did, None));
         performed.await.map_err(AgentError::transient)
     }
+}
+
+fn nobody() -> AgentError {
+    AgentError::permanent("nobody who is known did it")
 }
 
 #[async_trait]

@@ -9,7 +9,7 @@ use ropewalk_schemas::{Payload, Subject, UserSlug, clip};
 use tracing::{debug, info};
 
 use crate::api::{Interaction, Update};
-use crate::commands::{self, TextInput};
+use crate::commands::{self, Command, TextInput};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::{files, orders, press, styled, talk};
 
@@ -27,6 +27,16 @@ pub(crate) enum Origin {
     Kept,
 }
 
+impl Origin {
+    /// Returns where the update is written down that came last from there.
+    pub(crate) const fn last(self, phone: &mut Phone) -> &mut Option<UpdateRecord> {
+        match self {
+            Self::Telegram => &mut phone.begun,
+            Self::Kept => &mut phone.turn,
+        }
+    }
+}
+
 /// Takes an update of somebody who is known; all others get no answer. One that brings a file is kept, and so is what its sender
 /// does behind it: what one person does is done in its order, and nobody waits for the file of somebody else.
 pub(crate) async fn take(
@@ -42,27 +52,26 @@ pub(crate) async fn take(
         return introduced(surface, from, &update.did).await;
     };
     let name = person.name.clone();
-    let phone = phones::of(store, &name).await?;
+    let mut phone = phones::of(store, &name).await?;
     let now = surface.services.clock.now();
-    let last = phone.begun.filter(|begun| begun.bot == surface.bot);
+    let last = *origin.last(&mut phone);
+    let last = last.filter(|begun| begun.bot == surface.bot);
     let is_over = |begun: UpdateRecord| match origin {
         Origin::Telegram => is_done(begun, update.id, now),
         // One that was given up, and is handled again, comes behind others that are done.
         Origin::Kept => begun.done && begun.update == update.id,
     };
+    let kept = phone.kept.filter(|kept| kept.bot == surface.bot);
     if last.is_some_and(is_over) {
+        if origin == Origin::Telegram && kept.is_some_and(|kept| kept.update == update.id) {
+            // A death came between keeping and that.
+            surface.answer_without_words(update).await;
+        }
         return Ok(());
     }
-    if origin == Origin::Telegram {
-        let kept = phone.kept.filter(|kept| kept.bot == surface.bot);
-        // What is kept Telegram need not bring again.
-        let brought = kept.map(|kept| UpdateRecord { done: true, ..kept });
-        if brought.is_some_and(|kept| is_done(kept, update.id, now)) {
-            return Ok(());
-        }
-        if kept.is_some() || files::brings_one(&update.did) {
-            return keep(surface, &name, update).await;
-        }
+    let waits = files::brings_one(&update.did) || (kept.is_some() && !stops(&update.did));
+    if origin == Origin::Telegram && waits {
+        return keep(surface, &name, update).await;
     }
     let again = last.filter(|begun| begun.update == update.id);
     let begun = again.unwrap_or(UpdateRecord {
@@ -73,14 +82,31 @@ pub(crate) async fn take(
     });
     let context = surface.context();
     if again.is_none() {
-        phones::change(&context, &name, |phone| phone.begun = Some(begun)).await?;
+        let begins = |phone: &mut Phone| *origin.last(phone) = Some(begun);
+        phones::change(&context, &name, begins).await?;
     }
     let whom = Whom {
         person,
         chat: from.chat,
         begun_before: again.map(|begun| begun.at),
     };
-    perform(surface, &whom, &update.did, Some(begun)).await
+    perform(surface, &whom, &update.did, Some((origin, begun))).await
+}
+
+/// Says whether something is to stop, which waits behind no file.
+fn stops(did: &Interaction) -> bool {
+    let Interaction::Wrote {
+        text,
+        forwarded: false,
+        ..
+    } = did
+    else {
+        return false;
+    };
+    matches!(
+        commands::read(text),
+        TextInput::Order(Command::Stop | Command::StopAll, _)
+    )
 }
 
 /// Keeps an update until it has its turn among those of its person, see `left.rs`; the phone of a press does not wait so long.
@@ -99,7 +125,11 @@ async fn keep(surface: &Surface, person: &UserSlug, update: &Update) -> Result<(
         at: context.now(),
         done: false,
     };
-    let keeps = |phone: &mut Phone| phone.kept = Some(kept);
+    let keeps = |phone: &mut Phone| {
+        phone.kept = Some(kept);
+        // Telegram need not bring it again.
+        phone.begun = Some(UpdateRecord { done: true, ..kept });
+    };
     phones::change_and_tell(&context, person, keeps, &[event]).await?;
     surface.answer_without_words(update).await;
     Ok(())
@@ -110,22 +140,29 @@ pub(crate) async fn perform(
     surface: &Surface,
     whom: &Whom,
     did: &Interaction,
-    begun: Option<UpdateRecord>,
+    begun: Option<(Origin, UpdateRecord)>,
 ) -> Result<(), SurfaceError> {
     failpoint!("telegram.update.begun");
-    let update = begun.map(|begun| begun.update);
+    let update = begun.map(|(_, begun)| begun.update);
     let outcome = act(surface, whom, did, update).await?;
     failpoint!("telegram.update.acted");
-    let done = begun.map(|begun| UpdateRecord {
-        done: true,
-        ..begun
+    let done = begun.map(|(origin, begun)| {
+        (
+            origin,
+            UpdateRecord {
+                done: true,
+                ..begun
+            },
+        )
     });
     // Together: words that a death brings again must find the choice that they were for, or they would begin an idea, and a
     // press the offer that it decides. What is answered is neither lost nor said of an offer that another one replaced.
     let context = surface.context();
     phones::change(&context, &whom.person.name, |phone| {
-        phone.begun = done.or(phone.begun);
-        forget_kept(phone, done);
+        if let Some((origin, done)) = done {
+            *origin.last(phone) = Some(done);
+            forget_kept(phone, done);
+        }
         phone.words_for = phone.words_for.take().filter(|_| !outcome.spent);
         let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
         phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
@@ -141,10 +178,8 @@ pub(crate) async fn perform(
 }
 
 /// Lets nothing wait any more behind an update that is `done`, where it is the last that was kept.
-pub(crate) fn forget_kept(phone: &mut Phone, done: Option<UpdateRecord>) {
-    let is_last = |kept: &UpdateRecord| {
-        done.is_some_and(|done| (done.bot, done.update) == (kept.bot, kept.update))
-    };
+pub(crate) fn forget_kept(phone: &mut Phone, done: UpdateRecord) {
+    let is_last = |kept: &UpdateRecord| (done.bot, done.update) == (kept.bot, kept.update);
     phone.kept = phone.kept.filter(|kept| !is_last(kept));
 }
 

@@ -126,7 +126,7 @@ impl LineState {
 
     fn put_sign(&mut self, letter: char, most: usize, shown: &mut String) {
         self.begin_word();
-        let size = Span::raw(letter.to_string()).width();
+        let size = self.grows_by(letter);
         if self.column + size > most && self.taken < self.column {
             self.take_to_next_line(shown);
         }
@@ -136,9 +136,17 @@ impl LineState {
         self.taken += size;
         if self.column > most {
             // A word that no line holds the terminal breaks by itself.
-            self.column -= most + 1;
+            // A wide letter goes to the next line whole.
+            self.column = if self.column > most + 1 { size } else { 0 };
             self.taken = self.column;
         }
+    }
+
+    /// Returns by how many columns the word grows with a letter, which may only change how the one before looks.
+    fn grows_by(&self, letter: char) -> usize {
+        let before = Span::raw(self.word.as_str()).width();
+        let grown = format!("{}{letter}", self.word);
+        Span::raw(grown).width().saturating_sub(before)
     }
 
     fn begin_word(&mut self) {

@@ -442,7 +442,8 @@ fn request(
     };
     images::fit(&mut request.messages, entry.sees_images);
     strike_request(&mut request);
-    request.max_output_tokens = reply_tokens(&request, entry.window_tokens);
+    let asked = conversation.size(&request);
+    request.max_output_tokens = reply_tokens(job.limits.output_tokens, asked, entry.window_tokens);
     request
 }
 

@@ -92,7 +92,7 @@ impl Tool for Bash {
 
     fn description(&self) -> &'static str {
         "Runs a shell line in the root of the repository, for example to compile or test. Each program that it runs \
-         stands in it by name; a line is refused in which a variable names one. Nothing of it lives on \
+         stands in it by name; a line in which a variable names one is not run unless a person allows it. Nothing of it lives on \
          after it has ended. Change files with `write` and `edit`, not with this. Scratch files go to `$TMPDIR`. \
          `git status`, `diff`, `log`, `show` and `blame` work; what git is told to change there is thrown away."
     }

@@ -19,8 +19,7 @@ const PLAN: &str = "build/spec.md";
 
 /// Says whether a path, or the pattern of one, names the folders of ideas.
 fn names_plans(path: &str) -> bool {
-    let below = path.trim_start_matches("./").strip_prefix(IDEAS);
-    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.split(['/', '{', ',', '}']).any(|part| part == IDEAS)
 }
 
 /// Returns what a searching tool says of itself: that plans are left out is told where there is one.
@@ -28,7 +27,7 @@ pub(super) fn described(workbench: &Workbench, does: &str, fields: &str) -> Stri
     let ideas = workbench.files().root().join(IDEAS);
     let mut folders = std::fs::read_dir(ideas).into_iter().flatten().flatten();
     if folders.any(|folder| holds_plan(&folder.path())) {
-        format!("{does}, and so are plans in `{IDEAS}/` unless {fields} names it.")
+        format!("{does}, and so are the folders of ideas in `{IDEAS}/` unless {fields} names it.")
     } else {
         format!("{does}.")
     }
@@ -173,7 +172,7 @@ mod tests {
         let said = |workbench: &Workbench| described(workbench, "Finds files", "`path`");
         assert_eq!(
             said(&bench.workbench),
-            "Finds files, and so are plans in `ideas/` unless `path` names it."
+            "Finds files, and so are the folders of ideas in `ideas/` unless `path` names it."
         );
         let without = Bench::new(&[(other, "")], &[]);
         assert_eq!(said(&without.workbench), "Finds files.");

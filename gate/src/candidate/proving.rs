@@ -8,7 +8,7 @@ use ropewalk_workspace::{ChangeKind, ChangedFile};
 
 use super::{GateRuns, Job, required, run_at};
 use crate::control;
-use crate::difference::protected::is_run_with_tests;
+use crate::difference::protected::{is_run_with_tests, is_test};
 use crate::error::GateError;
 use crate::install;
 use crate::judge::Ruling;
@@ -107,7 +107,7 @@ async fn with_tests_alone(
     // Where tests, and words about them, are what a task makes, there is no work for them to be without: that they pass takes
     // nothing from it.
     let are_the_work = is_run_with_tests(made) || tells;
-    if tests.is_empty() || before.is_weak() && are_the_work {
+    if !tests.iter().any(|path| is_test(path)) || before.is_weak() && are_the_work {
         return Ok(Some(before));
     }
     // The candidate is those tests and nothing else, and passes.

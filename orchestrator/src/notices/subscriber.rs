@@ -6,7 +6,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use ropewalk_config::questions::Trigger;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Message, Session};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
@@ -14,7 +13,7 @@ use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{
     ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, UserSlug,
 };
-use ropewalk_store::{ChangeSet, CommitOrRead, Query, ReadError, Versioned, retry_on_conflict};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tokio::sync::Notify;
 
 use super::compose::{self, TAKES};
@@ -45,7 +44,7 @@ const NEW: TimeDelta = TimeDelta::minutes(10);
 /// Tells people what happens by one port: the subscriber `notify.<port>`.
 #[derive(Clone)]
 pub struct Notifier {
-    role: ComponentName,
+    pub(super) role: ComponentName,
     patterns: Vec<EventPattern>,
     sender: ComponentName,
     port: Arc<dyn Port>,
@@ -368,14 +367,8 @@ impl Agent for Notifier {
     }
 
     async fn recover(&self, context: &Context) -> Result<(), AgentError> {
-        let put = retry_on_conflict!(CommitOrRead, self.role, {
-            let changes = self.put_unheard(context).await?;
-            if !changes.is_empty() {
-                context.store.commit(changes).await?;
-            }
-            Ok(Some(()))
-        });
-        put.map_err(|error| AgentError::transient(Words::of(&error)))
+        self.look_at_unheard(context).await;
+        Ok(())
     }
 
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
@@ -400,7 +393,11 @@ impl Agent for Notifier {
         })
     }
 
-    async fn committed(&self, _event: &Event, _context: &Context) {
+    async fn committed(&self, event: &Event, context: &Context) {
+        // Somebody may have been linked between the look at whom the port reaches and the note that it is nobody.
+        if let Payload::QuestionAsked(_) | Payload::ScheduleDue(_) = event.payload {
+            self.look_at_unheard(context).await;
+        }
         self.wake.notify_one();
     }
 

@@ -1,15 +1,32 @@
 //! Puts open questions that wait for nobody who is here to those who are: the people of a project may have changed while it
 //! stood still, and a phone may be linked where there was none.
 
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::{ChangeSet, Query, ReadError};
+use ropewalk_store::{ChangeSet, CommitOrRead, Query, ReadError, retry_on_conflict};
+use tracing::warn;
 
 use super::decide;
 use super::subscriber::Notifier;
 use crate::context::Context;
 
 impl Notifier {
+    /// Looks for them and puts them. What goes wrong is told and holds nothing else up.
+    pub(super) async fn look_at_unheard(&self, context: &Context) {
+        let put = retry_on_conflict!(CommitOrRead, self.role, {
+            let changes = self.put_unheard(context).await?;
+            if !changes.is_empty() {
+                context.store.commit(changes).await?;
+            }
+            Ok(Some(()))
+        });
+        if let Err(error) = put {
+            let (role, why) = (&self.role, Words::of(&error));
+            warn!("open questions of `{role}` that were brought to nobody wait: {why}");
+        }
+    }
+
     /// Returns what puts the open questions that this port brought to nobody whom it reaches by now. What was asked before the port
     /// was switched on is history, and none of it is sent.
     pub(super) async fn put_unheard(&self, context: &Context) -> Result<ChangeSet, ReadError> {

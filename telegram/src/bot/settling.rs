@@ -45,7 +45,7 @@ pub(crate) async fn settle(
             return false;
         }
     }
-    while let Err(error) = hand_on(surface, update, &why).await {
+    while let Err(error) = hand_on(surface, (update, origin), &why).await {
         warn!("update {} waits: {error}", update.id);
         if !rest(surface, stop).await {
             return false;
@@ -56,7 +56,11 @@ pub(crate) async fn settle(
 
 /// Hands on what could not be done for `why`, and lets it count as done: it is no longer for Telegram to bring it. That of
 /// strangers is forgotten, as it always is.
-async fn hand_on(surface: &Surface, update: &Update, why: &str) -> Result<(), SurfaceError> {
+async fn hand_on(
+    surface: &Surface,
+    (update, origin): (&Update, Origin),
+    why: &str,
+) -> Result<(), SurfaceError> {
     let Some(from) = update.from else {
         return Ok(());
     };
@@ -65,9 +69,9 @@ async fn hand_on(surface: &Surface, update: &Update, why: &str) -> Result<(), Su
         return Ok(());
     };
     let context = surface.context();
-    let phone = phones::of(&surface.services.store, &person.name).await?;
-    let begun = phone
-        .begun
+    let mut phone = phones::of(&surface.services.store, &person.name).await?;
+    let begun = origin
+        .last(&mut phone)
         .filter(|begun| (begun.bot, begun.update) == (surface.bot, update.id));
     let written = serde_json::to_value(update).unwrap_or_default();
     let payload = Payload::UpdateLeft(UpdateLeft {
@@ -89,8 +93,8 @@ async fn hand_on(surface: &Surface, update: &Update, why: &str) -> Result<(), Su
     );
     let reply = surface.reply(from.chat, told);
     let counts = |phone: &mut Phone| {
-        phone.begun = Some(done);
-        forget_kept(phone, Some(done));
+        *origin.last(phone) = Some(done);
+        forget_kept(phone, done);
         phone.replies.push(reply.clone());
     };
     phones::change_and_tell(&context, &person.name, counts, &[event]).await?;

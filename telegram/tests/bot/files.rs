@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use ropewalk_schemas::EventPattern;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_schemas::phone::Phone;
-use ropewalk_store::{EventFilter, Query};
+use ropewalk_schemas::{Event, EventPattern};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::{Value, json};
 
 use crate::house::{ADA, BOB, House};
@@ -269,6 +269,50 @@ async fn a_file_that_telegram_brings_itself_keeps_nobody_waiting_either_and_is_n
     assert_eq!(said[2].0, "And count rests");
     house.hook()?.take(&notes).await?;
     assert_eq!(kept_updates(&house).await?, 2, "each once");
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_kept_is_done_once_though_it_is_handed_out_again_behind_what_came_directly()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    phones.hold("notes", b"Count steps.\n").await?;
+    phones
+        .send(ADA, document("notes", "notes.md", 13), "My notes")
+        .await?;
+    phones
+        .message(ADA, "Kept with walks as attachments/notes.md.")
+        .await?;
+    phones.write(ADA, ADA, "And count rests").await?;
+    let all = || async { Ok((said(&house).await?.len() == 3).then_some(())) };
+    until("what ada wrote directly", all).await?;
+
+    // A death between what it came to and the end of its delivery has the same handed out again.
+    let filter = EventFilter {
+        pattern: Some(EventPattern::of("phone.update_kept")),
+        ..EventFilter::default()
+    };
+    let [before] = &house.services.store.events(&filter).await?[..] else {
+        anyhow::bail!("it was not kept once");
+    };
+    let before = Event::try_from(before.event.as_ref())?;
+    let again = house.context()?.event(before.subject, before.payload);
+    let mut changes = ChangeSet::new();
+    changes.emit(again);
+    house.services.store.commit(changes).await?;
+    phones.write(ADA, ADA, "/status").await?;
+    phones.message(ADA, "No build yet.").await?;
+    let store = &house.services.store;
+    let is_handled = || async {
+        let open = store.open_deliveries(None, 0, 10).await?;
+        let mut of_phones = open.iter().map(|row| row.event.event_type.as_str());
+        Ok((!of_phones.any(|one| one.starts_with("phone."))).then_some(()))
+    };
+    until("the end of what was handed out again", is_handled).await?;
+    assert_eq!(said(&house).await?.len(), 3, "nothing is done twice");
     house.close().await
 }
 

@@ -1,5 +1,7 @@
 //! Killed at any moment of a rehearsal, `up` in the same folder goes on to the same result.
 
+mod earlier;
+
 use anyhow::{Context, ensure};
 use ropewalk_tests::program::Runner;
 

@@ -2,7 +2,6 @@
 
 mod broker;
 mod crash;
-mod earlier;
 mod emulator;
 mod fallback;
 mod journey;

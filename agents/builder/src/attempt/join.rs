@@ -1,8 +1,8 @@
 //! Joins the head of another build into this one, before a task changes a file that was the other one's (design §15).
 //!
-//! The joined head passes the checks of the whole before it lands, as every commit does; the build remembers whom it
-//! follows, so that the other one is merged first. Heads that stand against each other are asked about; where somebody wants
-//! the task tried again, another task joins them first.
+//! The joined head passes the checks of the whole before it lands; the build remembers whom it follows, so that the other one is
+//! merged first. Heads that stand against each other are asked about; where somebody wants the task tried again, another task
+//! joins them first, under its gate, and the whole is checked when the build ends.
 
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
@@ -19,6 +19,7 @@ use super::rows::Rows;
 use super::work::{Work, held_now};
 use crate::context::{self, Plan};
 use crate::decide::failure::is_to_be_resolved;
+use crate::decide::order::dependents;
 use crate::decide::readiness::Edges;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -106,16 +107,18 @@ async fn settle_conflict(
         return Ok(JoinOutcome::Failed(fault));
     };
     let resolving = put_behind(work, rows, &conflict).await?;
-    Ok(JoinOutcome::Lost(format!("`{resolving}` goes first")))
+    Ok(resolving.map_or(JoinOutcome::Failed(fault), |resolving| {
+        JoinOutcome::Lost(format!("`{resolving}` goes first"))
+    }))
 }
 
 /// Ends the attempt and lets its task wait for one that resolves what stands against it, and that is told what people said; one
-/// that is there for another task already is enough.
+/// that is there for another task already is enough. None where that one waits for this one, so that neither would go first.
 async fn put_behind(
     work: &Work<'_>,
     rows: &Rows,
     conflict: &Conflict,
-) -> Result<TaskId, BuilderError> {
+) -> Result<Option<TaskId>, BuilderError> {
     let context = work.context.because_of(rows.task.cause);
     let Some(plan) = Plan::load(&context.store, rows.build.id).await? else {
         return Err(BuilderError::Missing("the build is gone".to_owned()));
@@ -123,6 +126,10 @@ async fn put_behind(
     let mut changes = ChangeSet::new();
     changes.require(&rows.build);
     let resolving = if let Some(task) = conflict.task_in(&plan) {
+        let tasks = plan.records();
+        if task.id == rows.task.id || dependents(&tasks, &rows.task.id).contains(&task.id) {
+            return Ok(None);
+        }
         task.id.clone()
     } else {
         let task = Task {
@@ -146,7 +153,7 @@ async fn put_behind(
     changes.update(&rows.task, &task);
     context.store.commit(changes).await?;
     info!(task.id = %task.id, "`{resolving}` joins another branch before `{}` goes on", task.id);
-    Ok(resolving)
+    Ok(Some(resolving))
 }
 
 async fn merge(

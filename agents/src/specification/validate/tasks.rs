@@ -146,7 +146,7 @@ pub(super) fn check_counts(tasks: &[TaskBlock], kept: &BTreeSet<TaskId>, finding
         };
         if let Some(other) = counting.clone().find(is_before) {
             findings.fault(format!(
-                "task `{}` counts the tests of `{command}`, as task `{}` does, on which it depends: those that come with that one may be enough without it; name the test files or tests of its own in the command of each",
+                "task `{}` counts the tests of `{command}`, as task `{}` does, on which it depends: those that come with that one may be enough without it; let its command name test files or tests of its own or, where its runner takes no names, expect that its output `contains` the name of a test that only it brings",
                 task.id, other.id
             ));
         }
