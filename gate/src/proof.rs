@@ -118,10 +118,10 @@ fn fails_a_test(run: &CheckRun) -> bool {
 
 /// Says whether a runner names so what it could not load: `unittest` a test of its own, `node` and `pytest` the file.
 fn is_of_a_file(name: &str) -> bool {
-    const SCRIPTS: [&str; 6] = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
-    let is_script = !name.contains(' ') && SCRIPTS.iter().any(|end| name.ends_with(end));
+    const SCRIPTS: [&str; 7] = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py"];
     // Of pytest a test has `::` in its name.
-    is_script || name.ends_with(".py") || name.contains("unittest.loader._FailedTest")
+    let is_script = !name.contains(' ') && SCRIPTS.iter().any(|end| name.ends_with(end));
+    is_script || name.contains("unittest.loader._FailedTest")
 }
 
 /// Says whether a run tells that something of it did not come to check anything.

@@ -35,15 +35,19 @@ pub struct Phone {
     /// What the next words belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words_for: Option<WordsFor>,
-    /// The update that was begun last; what came before is done.
+    /// The update that Telegram brought last; what it brought before is done, or kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<UpdateRecord>,
-    /// The update that was kept last until it has its turn; while there is one, what this person does waits behind it.
+    /// The update that was kept last until it has its turn; while there is one, what this person does waits behind it,
+    /// but for what stops something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<UpdateRecord>,
     /// The update that was begun last of those that were kept; what Telegram brings meanwhile is counted apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<UpdateRecord>,
+    /// The update that stopped something last while others were kept: what came before it sets nothing going any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<UpdateRecord>,
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
@@ -193,6 +197,7 @@ impl Phone {
             begun: self.begun,
             kept: self.kept,
             turn: self.turn,
+            stopped: self.stopped,
             ..Self::of(self.person.clone())
         }
     }
@@ -211,6 +216,7 @@ impl Phone {
             begun: None,
             kept: None,
             turn: None,
+            stopped: None,
             landing: None,
             starting: None,
             draft: None,

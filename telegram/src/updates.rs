@@ -38,7 +38,7 @@ impl Origin {
 }
 
 /// Takes an update of somebody who is known; all others get no answer. One that brings a file is kept, and so is what its sender
-/// does behind it: what one person does is done in its order, and nobody waits for the file of somebody else.
+/// does behind it, but for what stops something: what one person does is done in its order, and nobody waits for the file of somebody else.
 pub(crate) async fn take(
     surface: &Surface,
     update: &Update,
@@ -82,8 +82,18 @@ pub(crate) async fn take(
     });
     let context = surface.context();
     if again.is_none() {
-        let begins = |phone: &mut Phone| *origin.last(phone) = Some(begun);
+        let begins = |phone: &mut Phone| {
+            *origin.last(phone) = Some(begun);
+            if origin == Origin::Telegram && phone.kept.is_some() && stops(&update.did) {
+                phone.stopped = Some(begun);
+            }
+        };
         phones::change(&context, &name, begins).await?;
+    }
+    let stopped = phone.stopped.filter(|stopped| stopped.bot == surface.bot);
+    let is_overtaken = origin == Origin::Kept && stopped.is_some_and(|one| one.update > update.id);
+    if is_overtaken && sets_going(&update.did) {
+        return overtaken(surface, (&name, from), (origin, begun)).await;
     }
     let whom = Whom {
         person,
@@ -107,6 +117,47 @@ fn stops(did: &Interaction) -> bool {
         commands::read(text),
         TextInput::Order(Command::Stop | Command::StopAll, _)
     )
+}
+
+/// Says whether something may set work going that was stopped meanwhile.
+fn sets_going(did: &Interaction) -> bool {
+    match did {
+        Interaction::Pressed { .. } => true,
+        Interaction::Wrote { text, .. } => matches!(
+            commands::read(text),
+            TextInput::Order(
+                Command::Execute
+                    | Command::Land
+                    | Command::Resume
+                    | Command::ResumeAll
+                    | Command::Retry,
+                _
+            )
+        ),
+        _ => false,
+    }
+}
+
+/// Lets what was said before a stop, and has its turn after it, come to nothing but a line.
+async fn overtaken(
+    surface: &Surface,
+    (person, from): (&UserSlug, ChatUser),
+    (origin, begun): (Origin, UpdateRecord),
+) -> Result<(), SurfaceError> {
+    let done = UpdateRecord {
+        done: true,
+        ..begun
+    };
+    let told = "You stopped something after you did this, so it was not done; do it again if you still want it.";
+    let reply = surface.reply(from.chat, told.to_owned());
+    let ends = |phone: &mut Phone| {
+        *origin.last(phone) = Some(done);
+        forget_kept(phone, done);
+        phone.replies.push(reply.clone());
+    };
+    phones::change(&surface.context(), person, ends).await?;
+    surface.wake.notify_one();
+    Ok(())
 }
 
 /// Keeps an update until it has its turn among those of its person, see `left.rs`; the phone of a press does not wait so long.

@@ -138,6 +138,9 @@ impl LineState {
             // A word that no line holds the terminal breaks by itself.
             // A wide letter goes to the next line whole.
             self.column = if self.column > most + 1 { size } else { 0 };
+            // It moves no more, however long it becomes.
+            self.word.clear();
+            self.word.push(letter);
             self.taken = self.column;
         }
     }

@@ -107,7 +107,7 @@ async fn with_tests_alone(
     // Where tests, and words about them, are what a task makes, there is no work for them to be without: that they pass takes
     // nothing from it.
     let are_the_work = is_run_with_tests(made) || tells;
-    if !tests.iter().any(|path| is_test(path)) || before.is_weak() && are_the_work {
+    if !tests.iter().any(|path| is_new_test(path)) || before.is_weak() && are_the_work {
         return Ok(Some(before));
     }
     // The candidate is those tests and nothing else, and passes.
@@ -131,4 +131,10 @@ async fn with_tests_alone(
 fn is_document(path: &str) -> bool {
     let end = path.rsplit_once('.').map(|(_, end)| end);
     end.is_some_and(|end| matches!(end, "md" | "markdown" | "txt" | "rst" | "adoc"))
+}
+
+/// Says whether a file holds tests, and is not what is only loaded beside them.
+fn is_new_test(path: &str) -> bool {
+    let name = path.rsplit('/').next();
+    is_test(path) && !matches!(name, Some("conftest.py" | "__init__.py"))
 }

@@ -367,7 +367,7 @@ impl Agent for Notifier {
     }
 
     async fn recover(&self, context: &Context) -> Result<(), AgentError> {
-        self.look_at_unheard(context).await;
+        self.look_at_unheard(context, None).await;
         Ok(())
     }
 
@@ -388,15 +388,15 @@ impl Agent for Notifier {
                 self.summed_up(event, context).await?
             }
             Payload::ScheduleDue(_) => ChangeSet::new(),
-            Payload::PhoneLinked(_) => self.put_unheard(context).await?,
+            Payload::PhoneLinked(_) => self.put_unheard(context, None).await?,
             _ => self.told(event, context).await?,
         })
     }
 
     async fn committed(&self, event: &Event, context: &Context) {
         // Somebody may have been linked between the look at whom the port reaches and the note that it is nobody.
-        if let Payload::QuestionAsked(_) | Payload::ScheduleDue(_) = event.payload {
-            self.look_at_unheard(context).await;
+        if let Payload::QuestionAsked(asked) = &event.payload {
+            self.look_at_unheard(context, Some(asked.question_id)).await;
         }
         self.wake.notify_one();
     }

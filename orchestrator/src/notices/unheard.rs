@@ -1,6 +1,7 @@
 //! Puts open questions that wait for nobody who is here to those who are: the people of a project may have changed while it
 //! stood still, and a phone may be linked where there was none.
 
+use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -12,10 +13,10 @@ use super::subscriber::Notifier;
 use crate::context::Context;
 
 impl Notifier {
-    /// Looks for them and puts them. What goes wrong is told and holds nothing else up.
-    pub(super) async fn look_at_unheard(&self, context: &Context) {
+    /// Looks for them, or for `one` alone, and puts them. What goes wrong is told and holds nothing else up.
+    pub(super) async fn look_at_unheard(&self, context: &Context, one: Option<QuestionId>) {
         let put = retry_on_conflict!(CommitOrRead, self.role, {
-            let changes = self.put_unheard(context).await?;
+            let changes = self.put_unheard(context, one).await?;
             if !changes.is_empty() {
                 context.store.commit(changes).await?;
             }
@@ -29,7 +30,11 @@ impl Notifier {
 
     /// Returns what puts the open questions that this port brought to nobody whom it reaches by now. What was asked before the port
     /// was switched on is history, and none of it is sent.
-    pub(super) async fn put_unheard(&self, context: &Context) -> Result<ChangeSet, ReadError> {
+    pub(super) async fn put_unheard(
+        &self,
+        context: &Context,
+        one: Option<QuestionId>,
+    ) -> Result<ChangeSet, ReadError> {
         let mut changes = ChangeSet::new();
         let reachable = self.reachable(context).await?;
         if reachable.is_empty() {
@@ -37,6 +42,9 @@ impl Notifier {
         }
         let open = Query::new().equal("state", QuestionState::Pending.as_str());
         for question in context.store.list::<Question>(open).await? {
+            if one.is_some_and(|one| one != question.id) {
+                continue;
+            }
             let told = self.of_question(question.id, context).await?;
             let told: Vec<&Notice> = told.iter().map(|notice| &notice.record).collect();
             if decide::is_unheard(&told, &reachable) {

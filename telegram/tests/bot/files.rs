@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::{Event, EventPattern};
@@ -313,6 +314,37 @@ async fn what_was_kept_is_done_once_though_it_is_handed_out_again_behind_what_ca
     };
     until("the end of what was handed out again", is_handled).await?;
     assert_eq!(said(&house).await?.len(), 3, "nothing is done twice");
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_waits_behind_no_file_and_what_was_said_before_it_undoes_nothing()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    phones.hold("notes", b"Count steps.\n").await?;
+    phones.hold_back("notes", true).await?;
+    phones
+        .send(ADA, document("notes", "notes.md", 13), "My notes")
+        .await?;
+    phones.write(ADA, ADA, "/resumeall").await?;
+    phones.write(ADA, ADA, "/stopall the disk burns").await?;
+    phones
+        .message(ADA, "Everything is stopped. /resumeall lets it go on.")
+        .await?;
+    phones.hold_back("notes", false).await?;
+    phones
+        .message(ADA, "You stopped something after you did this")
+        .await?;
+    assert_eq!(
+        kept_updates(&house).await?,
+        2,
+        "the file, and what came before"
+    );
+    let halts = house.services.store.count::<Halt>(Query::new()).await?;
+    assert_eq!(halts, 1, "the last word was a stop");
     house.close().await
 }
 

@@ -8,7 +8,7 @@ use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, TaskId};
-use ropewalk_store::{ChangeSet, CommitError, retry_on_conflict};
+use ropewalk_store::{ChangeSet, CommitError, Versioned, retry_on_conflict};
 use ropewalk_workspace::{CommitMessage, ConflictFile, Merge, PreserveKey, Side};
 use tracing::{info, warn};
 
@@ -129,6 +129,11 @@ async fn put_behind(
         let tasks = plan.records();
         if task.id == rows.task.id || dependents(&tasks, &rows.task.id).contains(&task.id) {
             return Ok(None);
+        }
+        // As it stands: it may be put behind this one at the same time.
+        let is_it = |row: &&Versioned<Task>| row.record.id == task.id;
+        if let Some(row) = plan.tasks.iter().find(is_it) {
+            changes.require(row);
         }
         task.id.clone()
     } else {

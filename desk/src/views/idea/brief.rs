@@ -10,7 +10,10 @@ use ropewalk_schemas::specification::BRIEF;
 pub(super) fn read(folder: &Path) -> Option<String> {
     let path = folder.join(BRIEF);
     // A link would show what lies elsewhere.
-    let found = path.symlink_metadata().ok().filter(|found| found.is_file());
+    let found = path
+        .symlink_metadata()
+        .ok()
+        .filter(std::fs::Metadata::is_file);
     let size = usize::try_from(found?.len()).ok()?;
     let bytes = (size <= document::MOST_BYTES).then(|| std::fs::read(&path).ok())??;
     let text = document::text(&bytes).ok()?;

@@ -96,7 +96,7 @@ async fn comes(house: &House, paper: &Paper, name: &str) -> anyhow::Result<()> {
 /// Asks another thing that holds work up.
 async fn ask_another(house: &House) -> anyhow::Result<QuestionId> {
     let mut other = asking(QuestionKind::Blocking, false);
-    other.text = "Another?".to_owned();
+    "Another?".clone_into(&mut other.text);
     open(house, other).await
 }
 

@@ -130,7 +130,7 @@ async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
     // What waited for it goes on from there, and knows of it.
     let waited = task(&tasks, "TWO");
     assert_eq!(waited.state, TaskState::Complete);
-    assert_eq!(waited.block.depends_on, [merge.id.clone()]);
+    assert_eq!(waited.block.depends_on, std::slice::from_ref(&merge.id));
     let [told] = house.prompts("TWO").try_into().unwrap();
     assert!(told.contains("MERGE-1"), "{told}");
     let head = two.head.as_ref().unwrap();
