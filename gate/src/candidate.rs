@@ -425,16 +425,33 @@ async fn changed_tests_hold(
     if counted.is_empty() {
         return Ok(Some(Vec::new()));
     }
+    let clone = &job.runner.clone;
     let commits = (job.candidate.commit, job.candidate.parent);
-    let before = control::with_tests_as_they_were(&job.runner.clone, commits, tests).await?;
-    let place = (&before, job.history);
-    let prepared = Site::prepare(job.runner, place, installs, job.cancel, findings).await?;
-    let Some((mut site, _)) = prepared else {
-        return Ok(None);
-    };
-    if !findings.is_clean() {
-        return Ok(Some(Vec::new()));
+    let mut asked: Vec<ProtectedChange> = Vec::new();
+    for side in control::sides(clone, commits, tests).await? {
+        let before = control::with_tests_as_they_were(clone, side.commits(), tests).await?;
+        let place = (&before, job.history);
+        let prepared = Site::prepare(job.runner, place, installs, job.cancel, findings).await?;
+        let Some((mut site, _)) = prepared else {
+            return Ok(None);
+        };
+        if !findings.is_clean() {
+            break;
+        }
+        let site = (&mut site, clone);
+        let missed = control::holds_as_it_was(site, &counted, &side, tests, job.cancel).await?;
+        let Some(missed) = missed else {
+            return Ok(None);
+        };
+        // Who is asked about a file sees what the tests of each branch say: a yes is one to all of it.
+        for change in missed {
+            let mut known = asked.iter_mut();
+            if let Some(known) = known.find(|known| known.change() == change.change()) {
+                known.why = format!("{}; {}", known.why, change.why);
+            } else {
+                asked.push(change);
+            }
+        }
     }
-    let site = (&mut site, &job.runner.clone);
-    control::holds_as_it_was(site, &counted, commits, tests, job.cancel).await
+    Ok(Some(asked))
 }

@@ -11,24 +11,29 @@ use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::clone;
 use ropewalk_workspace::commit::NewCommit;
-use ropewalk_workspace::{CommitMessage, LocalClone};
+use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, LocalClone};
 use tokio_util::sync::CancellationToken;
 
 use crate::counts;
-use crate::difference::protected::ProtectedChange;
+use crate::difference::protected::{ProtectedChange, is_run_with_tests, is_test, supports_tests};
 use crate::error::GateError;
+use crate::judge::Ruling;
 use crate::runner::Check;
 use crate::site::Site;
 pub(crate) use planting::{PlantedTests, can_fail};
 
 /// The most changed files of tests of which each is tried by itself.
 const TRIED_ALONE: usize = 8;
+/// The branches that a commit joins, in its order, as they are told behind the tests that are theirs.
+const BRANCHES: [&str; 2] = [" on the first branch", " on the second branch"];
 
 /// What became of the files of tests.
 #[derive(Default)]
 pub(crate) struct TestFiles {
     /// Those that were there before and that nobody allowed to change so.
     pub(crate) changed: Vec<FileChange>,
+    /// Those of them that stood against each other on two branches: with the marks of both, as they were before, none of them runs.
+    pub(crate) joined: Vec<String>,
     /// Those that came to them.
     pub(crate) added: Vec<FileChange>,
     /// What came to them and is no test, but is run with them or steers them.
@@ -99,6 +104,83 @@ fn checks_that_may_count<'a, 'b>(
     counted.map(|(check, _)| check)
 }
 
+/// What the tests of a candidate were before.
+pub(crate) struct Side {
+    /// The candidate, without the tests that came with another branch than this one.
+    commit: CommitId,
+    /// What has the tests as they were.
+    parent: CommitId,
+    /// The branch whose tests these are, as it is told behind them; empty where none were joined.
+    branch: &'static str,
+}
+
+impl Side {
+    /// Returns the candidate, and what has the tests as they were.
+    pub(crate) fn commits(&self) -> (&CommitId, &CommitId) {
+        (&self.commit, &self.parent)
+    }
+}
+
+/// Lists what the tests of `commit` were before: those of `parent`, or, where files stood against each other, those files as each of the
+/// branches that it joins has them.
+pub(crate) async fn sides(
+    clone: &LocalClone,
+    (commit, parent): (&CommitId, &CommitId),
+    tests: &TestFiles,
+) -> Result<Vec<Side>, GateError> {
+    let mut branches = Vec::new();
+    if !tests.joined.is_empty() {
+        for number in 1..=BRANCHES.len() {
+            if let Some(tip) = clone.resolve(&format!("{parent}^{number}")).await? {
+                let gained = clone.changed_files(tip.as_str(), parent.as_str()).await?;
+                branches.push((tip, gained));
+            }
+        }
+    }
+    let mended = clone
+        .changed_files(parent.as_str(), commit.as_str())
+        .await?;
+    let mut sides = Vec::new();
+    for ((tip, gained), branch) in branches.iter().zip(BRANCHES) {
+        let gained = gained.iter().map(|file| (file, file.path.as_str()));
+        // What only the other branch changed stays: the product is as that branch has it, too.
+        let foreign = gained.filter(|(file, path)| {
+            let is_new = file.kind == ChangeKind::Added && is_test(path);
+            let is_brought = is_new && !supports_tests(path, "");
+            let mut all = branches.iter().map(|(_, gained)| gained);
+            is_run_with_tests(path)
+                && !has(&mended, path)
+                && (is_brought || all.all(|gained| has(gained, path)))
+        });
+        let foreign = foreign.filter_map(|(_, path)| as_in(tip, path));
+        let foreign: Vec<_> = foreign.collect();
+        let joined = tests.joined.iter().filter_map(|path| as_in(tip, path));
+        let joined: Vec<_> = joined.collect();
+        sides.push(Side {
+            commit: if foreign.is_empty() {
+                commit.clone()
+            } else {
+                altered(clone, commit, &foreign).await?
+            },
+            parent: altered(clone, parent, &joined).await?,
+            branch,
+        });
+    }
+    if sides.is_empty() {
+        let (commit, parent) = (commit.clone(), parent.clone());
+        sides.push(Side {
+            commit,
+            parent,
+            branch: "",
+        });
+    }
+    Ok(sides)
+}
+
+fn has(files: &[ChangedFile], path: &str) -> bool {
+    files.iter().any(|file| file.path == path)
+}
+
 /// Makes `commit` with the tests as they are in `parent`, without those that came to them.
 pub(crate) async fn with_tests_as_they_were(
     clone: &LocalClone,
@@ -152,35 +234,36 @@ fn removed(path: &str) -> Option<clone::FileChange> {
 pub(crate) async fn holds_as_it_was(
     (site, clone): (&mut Site<'_>, &LocalClone),
     checks: &[Check<'_>],
-    commits: (&CommitId, &CommitId),
+    before: &Side,
     tests: &TestFiles,
     cancel: &CancellationToken,
 ) -> Result<Option<Vec<ProtectedChange>>, GateError> {
     for check in checks {
-        let Some(failed) = failed(site, check, cancel).await? else {
+        let Some(missed) = missed(site, check, cancel).await? else {
             return Ok(None);
         };
-        let Some(all) = failed else { continue };
+        let Some(all) = missed else { continue };
         let mut asked = Vec::new();
         let suspects = tests.suspects();
-        // Most that changed have nothing to do with it: each is tried by itself, where they are not too many for that.
-        if (2..=TRIED_ALONE).contains(&suspects.len()) {
+        // Most that changed have nothing to do with it: each is tried by itself, where they are not too many for that. What does not
+        // come to its end would not for any of them, and may take its whole time for each.
+        if failed_by_itself(&all) && (2..=TRIED_ALONE).contains(&suspects.len()) {
             for test in &suspects {
                 let alone = TestFiles {
                     changed: vec![(*test).clone()],
                     ..TestFiles::default()
                 };
-                site.turn_to(&with_tests_as_they_were(clone, commits, &alone).await?);
-                let Some(failed) = self::failed(site, check, cancel).await? else {
+                site.turn_to(&with_tests_as_they_were(clone, before.commits(), &alone).await?);
+                let Some(missed) = self::missed(site, check, cancel).await? else {
                     return Ok(None);
                 };
-                asked.extend(failed.map(|run| asked_about(check, test, &run)));
+                asked.extend(missed.map(|there| asked_about((check, before), test, &there)));
             }
         }
         if asked.is_empty() {
             let suspects = suspects.into_iter();
             asked = suspects
-                .map(|test| asked_about(check, test, &all))
+                .map(|test| asked_about((check, before), test, &all))
                 .collect();
         }
         return Ok(Some(asked));
@@ -188,35 +271,54 @@ pub(crate) async fn holds_as_it_was(
     Ok(Some(Vec::new()))
 }
 
-/// Runs a check, and once more where it failed, since what fails by chance passes then; returns the run that failed, if it did,
-/// and nothing when it was ended from outside.
-async fn failed(
+/// Runs a check, and once more where it does not hold, since what fails by chance holds then; returns how it fared where it held
+/// neither time, and nothing when it was ended from outside. What could not run has not held.
+async fn missed(
     site: &mut Site<'_>,
     check: &Check<'_>,
     cancel: &CancellationToken,
-) -> Result<Option<Option<CheckRun>>, GateError> {
-    let mut failed = None;
+) -> Result<Option<Option<(CheckRun, Ruling)>>, GateError> {
+    let mut missed = None;
     for _ in 0..2 {
         let Some((run, ruling)) = site.run(check, cancel).await? else {
             return Ok(None);
         };
-        failed = ruling.ran_and_failed().then_some(run);
-        if failed.is_none() {
-            break;
+        if ruling == Ruling::Holds {
+            return Ok(Some(None));
         }
+        missed = Some((run, ruling));
     }
-    Ok(Some(failed))
+    Ok(Some(missed))
 }
 
-fn asked_about(check: &Check<'_>, test: &FileChange, run: &CheckRun) -> ProtectedChange {
-    let (name, path, failure) = (check.name, &test.path, first_failure(run));
-    let why = match test.before {
-        Some(_) => format!(
-            "`{name}` holds only with `{path}` as it was changed: with the tests as they were it fails{failure}"
+/// Says whether a check failed by what it ran to its end, and was neither stopped nor ended by a signal.
+fn failed_by_itself((run, ruling): &(CheckRun, Ruling)) -> bool {
+    ruling.ran_and_failed() && run.exit_code.is_some()
+}
+
+fn asked_about(
+    (check, side): (&Check<'_>, &Side),
+    test: &FileChange,
+    there: &(CheckRun, Ruling),
+) -> ProtectedChange {
+    let (name, path, branch) = (check.name, &test.path, side.branch);
+    let (with, without) = match test.before {
+        Some(_) => (
+            format!("`{path}` as it was changed"),
+            "with the tests as they were",
         ),
-        None => format!(
-            "`{name}` holds only with the new `{path}`: with nothing but the tests that were there it fails{failure}"
+        None => (
+            format!("the new `{path}`"),
+            "with nothing but the tests that were there",
         ),
+    };
+    let why = if failed_by_itself(there) {
+        let failure = first_failure(&there.0);
+        format!("`{name}` holds only with {with}: {without}{branch} it fails{failure}")
+    } else {
+        format!(
+            "`{name}` holds with {with}, but nobody has seen it hold without that: {without}{branch} it did not run to its end"
+        )
     };
     ProtectedChange::of(test.clone(), why)
 }
@@ -248,7 +350,8 @@ async fn altered(
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::attempt::TestCounts;
+    use ropewalk_schemas::ContentHash;
+    use ropewalk_schemas::attempt::{FailureClass, TestCounts};
     use ropewalk_schemas::task::Expectation;
     use std::time::Duration;
 
@@ -270,6 +373,77 @@ mod tests {
             tests,
             flaky: Vec::new(),
             output: output.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_could_not_run_with_the_tests_as_they_were_is_asked_about_and_blamed_on_nobody() {
+        let fails = |class| Ruling::Fails {
+            class,
+            finding: String::new(),
+        };
+        let held = Ruling::Held {
+            finding: "no such program".to_owned(),
+        };
+        let was = ContentHash::of(b"before");
+        let rows = [
+            (
+                Some(was.clone()),
+                (Some(1), fails(FailureClass::ValidationFailed)),
+                "",
+                "`tests` holds only with `test_a.py` as it was changed: with the tests as they were it fails (`b`)",
+            ),
+            (
+                Some(was.clone()),
+                (Some(1), fails(FailureClass::ValidationFailed)),
+                " on the second branch",
+                "`tests` holds only with `test_a.py` as it was changed: with the tests as they were on the second branch it fails (`b`)",
+            ),
+            (
+                None,
+                (Some(1), fails(FailureClass::SyntaxError)),
+                "",
+                "`tests` holds only with the new `test_a.py`: with nothing but the tests that were there it fails (`b`)",
+            ),
+            (
+                Some(was.clone()),
+                // A signal ended it.
+                (None, fails(FailureClass::ValidationFailed)),
+                "",
+                "`tests` holds with `test_a.py` as it was changed, but nobody has seen it hold without that: with the tests as they were it did not run to its end",
+            ),
+            (
+                Some(was),
+                (Some(127), held),
+                "",
+                "`tests` holds with `test_a.py` as it was changed, but nobody has seen it hold without that: with the tests as they were it did not run to its end",
+            ),
+            (
+                None,
+                (None, fails(FailureClass::Timeout)),
+                "",
+                "`tests` holds with the new `test_a.py`, but nobody has seen it hold without that: with nothing but the tests that were there it did not run to its end",
+            ),
+        ];
+        let check = Check::alone("tests", "pytest", Duration::ZERO);
+        let commit: CommitId = "0123456789012345678901234567890123456789".parse().unwrap();
+        for (before, (exit_code, ruling), branch, expected) in rows {
+            let test = FileChange {
+                path: "test_a.py".to_owned(),
+                before,
+                after: Some(ContentHash::of(b"after")),
+            };
+            let ran = CheckRun {
+                exit_code,
+                ..run(Some(2), &["b"], "")
+            };
+            let side = Side {
+                commit: commit.clone(),
+                parent: commit.clone(),
+                branch,
+            };
+            let asked = asked_about((&check, &side), &test, &(ran, ruling));
+            assert_eq!(asked.why, expected);
         }
     }
 

@@ -7,6 +7,7 @@ mod go;
 mod java;
 mod javascript;
 mod junit;
+mod known;
 mod mocha;
 mod nextest;
 mod pytest;
@@ -17,6 +18,7 @@ mod unittest;
 use ropewalk_schemas::attempt::TestCounts;
 
 pub use custom::Patterns;
+pub(crate) use known::{has_known_runner, may_run_tests};
 pub use runners::can_count;
 
 /// More names than this are not kept; the counts stay whole.

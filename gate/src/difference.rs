@@ -149,12 +149,15 @@ fn tests_in(candidate: &Candidate<'_>, settled: &SettledChanges<'_>, files: &[Fi
         if !protected::is_run_with_tests(&file.path) {
             continue;
         }
-        // Who joins branches begins where nothing runs that bears the marks of both.
+        if settled.holds(&file.change()) {
+            continue;
+        }
         let is_in_conflict = candidate.task.joins.is_some()
             && protected::is_in_conflict(&String::from_utf8_lossy(before));
-        if !is_in_conflict && !settled.holds(&file.change()) {
-            tests.changed.push(file.change());
+        if is_in_conflict {
+            tests.joined.push(file.path.clone());
         }
+        tests.changed.push(file.change());
     }
     tests
 }
@@ -292,7 +295,7 @@ async fn protected_in(
     }
     for (why, file) in found.iter_mut().zip(files) {
         if why.is_none() && file.before.is_none() {
-            *why = shadowed(runner, candidate, file).await?;
+            *why = shadowed(runner, candidate, &rules, file).await?;
         }
     }
     let protected = files.iter().zip(found);
@@ -301,25 +304,32 @@ async fn protected_in(
     Ok(protected.collect())
 }
 
-/// Says whether a new package of Python is imported in the place of a test that was there, `x/__init__.py` of `x.py`.
+/// Says whether a new package of Python is imported in the place of what was there, `x/__init__.py` of `x.py`, and that is a
+/// test, or what judges.
 async fn shadowed(
     runner: &GateRunner,
     candidate: &Candidate<'_>,
+    rules: &Rules<'_>,
     file: &File,
 ) -> Result<Option<String>, GateError> {
-    let module = file.path.strip_suffix("/__init__.py");
+    let path = &file.path;
+    let module = path.strip_suffix("/__init__.py");
     let module = module.map(|folder| format!("{folder}.py"));
-    let Some(module) = module.filter(|module| protected::is_test(module)) else {
+    let Some(module) = module.filter(|module| rules.is_stood_in_for(module, path)) else {
         return Ok(None);
     };
     let there = runner.clone.read_file(candidate.parent, &module).await?;
     Ok(there.map(|_| {
-        let path = &file.path;
-        format!("`{path}` is imported in the place of the test `{module}`")
+        let what = if protected::is_test(&module) {
+            "the test "
+        } else {
+            ""
+        };
+        format!("`{path}` is imported in the place of {what}`{module}`")
     }))
 }
 
-/// Reads what the checks of a task name and run at a commit.
+/// Finds what the checks of a task name and run, by what files hold at a commit.
 async fn reach_at(
     runner: &GateRunner,
     gate: &Gate,
@@ -327,17 +337,21 @@ async fn reach_at(
     commit: &CommitId,
 ) -> Result<protected::Reach, GateError> {
     let checks = checks(runner, gate, task);
-    let paths = protected::looked_at(checks.iter().map(|check| check.command));
-    let names: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let contents = runner.clone.read_files(commit, &names).await?;
-    let content = |path: &str| {
-        let place = paths
-            .binary_search_by(|known| known.as_str().cmp(path))
-            .ok()?;
-        let bytes = contents.get(place)?.as_deref()?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
-    Ok(protected::reach(&checks, &content))
+    let mut contents = protected::Contents::default();
+    loop {
+        let reach = protected::reach(&checks, &|path| contents.text(path));
+        let wanted = contents.wanted();
+        if wanted.is_empty() {
+            return Ok(reach);
+        }
+        let most = protected::MOST_BYTES;
+        let found = runner.clone.read_small_files(commit, &wanted, most).await?;
+        for (path, bytes) in wanted.iter().zip(found) {
+            if let Some(bytes) = bytes {
+                contents.add(path, &bytes);
+            }
+        }
+    }
 }
 
 /// Lists the files of a commit that a task may not ask for: they judge it, or the project protects them.

@@ -46,9 +46,14 @@ pub enum Ruling {
 }
 
 impl Ruling {
-    /// Says whether it ran to its end and does not hold.
+    /// Says whether it ran and does not hold, for another reason than its time. A signal may have ended it: what it runs can send one.
     pub(crate) fn ran_and_failed(&self) -> bool {
         matches!(self, Self::Fails { class, .. } if *class != FailureClass::Timeout)
+    }
+
+    /// Says whether it ran, and in time, so that it says something of what it ran on.
+    pub(crate) fn ran(&self) -> bool {
+        *self == Self::Holds || self.ran_and_failed()
     }
 }
 
@@ -194,6 +199,25 @@ mod tests {
     const TWO: &str =
         "test a ... ok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored;";
     const NONE: &str = "test result: ok. 0 passed; 0 failed; 0 ignored;";
+
+    #[test]
+    fn only_what_ran_and_in_time_says_whether_it_holds() {
+        let rows = [
+            (Exited(0), "", (true, false)),
+            (Exited(1), "", (true, true)),
+            (Signalled(9), "", (true, true)),
+            (Flooded, "", (true, true)),
+            (TimedOut, "", (false, false)),
+            (Missing, "", (false, false)),
+            (Exited(127), "Cannot allocate memory", (false, false)),
+            (Cancelled, "", (false, false)),
+        ];
+        for (status, output, expected) in rows {
+            let ruling = judged(status, output, "exit 0");
+            let found = (ruling.ran(), ruling.ran_and_failed());
+            assert_eq!(found, expected, "{status:?} {output}");
+        }
+    }
 
     #[test]
     fn a_command_holds_only_with_exit_zero_and_its_expectation() {

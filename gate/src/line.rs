@@ -1,9 +1,14 @@
 //! Reads a shell line, as far as a gate has to know what it runs.
 
+mod inline;
 mod pipes;
 mod tokens;
 
+pub(crate) use inline::{
+    DEEPEST, PYTHON_VALUES, SHELLS, ShellInput, behind_flag, plain_name, shell_input,
+};
 pub use pipes::{BashLine, has_pipeline, rewritten};
+pub(crate) use tokens::substitutions;
 use tokens::{Token, tokens};
 
 /// What only says how the program behind it is run.
@@ -162,6 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_that_a_shell_runs_to_make_a_word_are_found() {
+        let rows: &[(&str, &[&str])] = &[
+            ("$(sh a.sh)", &["sh a.sh"]),
+            ("x=`sh a.sh`.$(cat \"$(b)\")", &["sh a.sh", "cat \"$(b)\""]),
+            ("${x:-$(sh a.sh)} <(sh b.sh)", &["sh a.sh", "sh b.sh"]),
+            ("ä$(ö", &[]),
+            ("$x $5 < y", &[]),
+        ];
+        for (word, expected) in rows {
+            assert_eq!(substitutions(word), *expected, "{word}");
+        }
+    }
+
+    #[test]
     fn a_file_that_is_read_by_redirection_is_kept_apart() {
         let found = simple_commands("sqlite3 :memory: < a.sql > out 2>/dev/null");
         assert_eq!(found[0].words, ["sqlite3", ":memory:"]);
@@ -175,6 +194,10 @@ mod tests {
             let line = String::from_utf8_lossy(input);
             let commands = simple_commands(&line);
             let programs = commands.iter().filter_map(SimpleCommand::program).count();
+            let words = commands.iter().flat_map(|command| &command.words);
+            for inner in words.flat_map(|word| substitutions(word)) {
+                assert!(inner.len() < line.len());
+            }
             let written = match rewritten(&line) {
                 BashLine::AsIs => 0,
                 BashLine::Strict => 1,

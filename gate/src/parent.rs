@@ -169,3 +169,31 @@ impl<'a> Parent<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_held_on_a_tree_holds_no_more_once_its_commands_see_another_tag() {
+        let evidence = json!({
+            "build": "00000000-0000-0000-0000-000000000001", "commit": "a".repeat(40), "tree": "tree",
+            "history": "head-with-v1", "verdict": "passed", "at": "2026-03-01T08:00:00Z",
+            "checks": [{ "name": "tests", "command": "make test", "exit_code": 0, "duration_ms": 1, "output": "" }],
+        });
+        let passed: [Evidence; 1] = [serde_json::from_value(evidence).unwrap()];
+        let check = Check::alone("tests", "make test", Duration::from_secs(1));
+        for (tree, seen, expected) in [
+            ("tree", "head-with-v1", true),
+            ("tree", "head-with-v1-and-v2", false),
+            ("another", "head-with-v1", false),
+        ] {
+            let known = PassedRuns::of(&passed, (tree, seen), &[]);
+            assert_eq!(known.holds(&check).is_some(), expected, "{tree} {seen}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
 use ropewalk_schemas::task::Expectation;
 
 use crate::judge::Ruling;
-use crate::obstacle;
+use crate::{counts, obstacle};
 
 /// What a tool says that did not come to check anything.
 const DID_NOT_RUN: &[&str] = &[
@@ -72,6 +72,9 @@ pub fn of(ruling: &Ruling, run: &CheckRun, expected: &Expectation, preserves: bo
         // Whatever it said, it held but for a number that nobody could read.
         Ruling::Fails { .. } if run.exit_code == Some(0) && is_uncounted(run, expected) => {
             Proof::TooFewTests
+        }
+        Ruling::Fails { class, .. } if checked(*class, run) && told_of_no_test(run) => {
+            Proof::FailedUncounted
         }
         Ruling::Fails { class, .. } if checked(*class, run) => Proof::AssertionFailed,
         Ruling::Fails { .. } if has_too_few_tests(run) => Proof::TooFewTests,
@@ -145,6 +148,15 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
         Some(tests) => (tests.passed > 0 || tests.failed > 0) && !stumbled,
         None => !stumbled,
     }
+}
+
+/// Says whether a check that has tests run told of none: what failed may stand before them. A file of tests that an interpreter
+/// runs by itself, or a step of a project that need not be one of a runner, says why it failed, unless it was never run.
+fn told_of_no_test(run: &CheckRun) -> bool {
+    let is_silent = run.output.trim().is_empty();
+    let is_of_tests =
+        counts::has_known_runner(&run.command) || is_silent && counts::may_run_tests(&run.command);
+    run.tests.is_none() && is_of_tests
 }
 
 /// Says whether a run that does not hold held but for the number of its tests.
@@ -434,6 +446,65 @@ mod tests {
             let run = run(code, output);
             assert_eq!(of(&failed, &run, expected, false), proof, "{output}");
             assert_eq!(is_uncounted(&run, expected), uncounted, "{output}");
+        }
+    }
+
+    #[test]
+    fn a_check_that_runs_tests_and_told_of_none_is_no_assertion_that_failed() {
+        let told = "AssertionError: 1 != 2\n\nRan 1 test in 0.001s\n\nFAILED (failures=1)";
+        for (command, output, proof) in [
+            (
+                "test -f test_a.py && python3 -m unittest test_a",
+                "",
+                Proof::FailedUncounted,
+            ),
+            (
+                "grep -q 'def a' a.py && python3 -m unittest",
+                "\n",
+                Proof::FailedUncounted,
+            ),
+            (
+                "[ -f test_a.py ] || { echo none; exit 1; }; pytest",
+                "none",
+                Proof::FailedUncounted,
+            ),
+            (
+                "test -f test_a.py && python3 test_a.py",
+                "",
+                Proof::FailedUncounted,
+            ),
+            (
+                "test -f test_a.py && python3 -m unittest test_a",
+                told,
+                Proof::AssertionFailed,
+            ),
+            (
+                "python3 test_a.py",
+                "Traceback (most recent call last):\nAssertionError",
+                Proof::AssertionFailed,
+            ),
+            ("test -f a.test.js && npm test", "", Proof::FailedUncounted),
+            (
+                "npm test",
+                "> node test.js\nAssertionError [ERR_ASSERTION]: 1 == 2",
+                Proof::AssertionFailed,
+            ),
+            // What was approved as an assertion is one.
+            (
+                "python3 -c 'from unittest import mock; import app; assert app.double'",
+                "AssertionError",
+                Proof::AssertionFailed,
+            ),
+            ("grep -q good a.txt", "", Proof::AssertionFailed),
+            ("sh check.sh", "", Proof::AssertionFailed),
+        ] {
+            let run = CheckRun {
+                command: command.to_owned(),
+                ..run(1, output)
+            };
+            let failed = fails(FailureClass::ValidationFailed);
+            let found = of(&failed, &run, &Expectation::ExitZero, false);
+            assert_eq!(found, proof, "{command}: {output}");
         }
     }
 

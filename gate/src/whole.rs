@@ -96,7 +96,7 @@ pub async fn check(
 #[derive(Default)]
 struct WholeRuns {
     checks: Vec<CheckRun>,
-    /// Those that hold whatever their tests find, by name.
+    /// Those of which nobody has seen that they can fail, by name.
     blind: Vec<String>,
     /// What a person accepted that was not looked for.
     not_planted: Vec<String>,

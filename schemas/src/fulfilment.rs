@@ -57,6 +57,9 @@ impl Fulfilment {
         let newest = of_whole.max_by_key(|seen| seen.at);
         let holds = newest.is_none_or(|seen| seen.verdict != Verdict::Failed);
         let of_it = || tasks.iter().filter(|task| task.is_for(requirement));
+        // That everything still holds beside other work says nothing of that work.
+        let is_work = |task: &&Task| task.block.action != Action::Verify;
+        let is_preserved = of_it().filter(is_work).all(|task| task.block.preserves);
         let is_unshown = of_it().any(|task| {
             let proofs = proofs(task, evidence);
             !proofs.is_empty() && !proofs.iter().any(|proof| proof.is_none_or(Proof::is_any))
@@ -69,6 +72,9 @@ impl Fulfilment {
             // That new tests are not there where the build began shows nothing of work that they pass without.
             if is_unshown && task.block.action == Action::Verify {
                 proofs.retain(|proof| !proof.is_some_and(Proof::is_weak));
+            }
+            if !is_preserved {
+                proofs.retain(|proof| *proof != Some(Proof::Preserved));
             }
             let of_task = if holds {
                 Self::of_proofs(&proofs)
@@ -193,6 +199,7 @@ mod tests {
             "id": id, "phase": "api", "action": action, "file": format!("{id}.txt"),
             "requirements": [{ "id": "FR-1", "text": "good" }],
             "validation": { "command": "true", "expected": "exit 0" },
+            "preserves": id.starts_with('P'),
         });
         let build = "00000000-0000-7000-8000-000000000001".parse().unwrap();
         let block = serde_json::from_value(block).unwrap();
@@ -210,82 +217,58 @@ mod tests {
         serde_json::from_value(seen).unwrap()
     }
 
+    /// What is known of the tasks of a requirement: `ID:PROOF` where it is done, `ID` where it was done before there were proofs,
+    /// `ID?` where it is open; and what follows.
+    const KNOWN: [(&str, Fulfilment); 19] = [
+        ("", Fulfilment::Open),
+        ("T-1?", Fulfilment::Open),
+        ("T-1:assertion-failed", Fulfilment::Met),
+        ("T-1:could-not-run", Fulfilment::WeaklyMet),
+        ("T-1:could-not-run T-2:assertion-failed", Fulfilment::Met),
+        ("T-1:passed-before T-2:could-not-run", Fulfilment::WeaklyMet),
+        // That all that was there still passes shows a requirement that asks for nothing else.
+        ("P-1:preserved", Fulfilment::Met),
+        ("P-1:preserved P-2:preserved", Fulfilment::Met),
+        ("P-1:preserved V-1:passed-before", Fulfilment::Met),
+        ("T-1:could-not-run P-1:preserved", Fulfilment::WeaklyMet),
+        (
+            "T-1:passed-without-work P-1:preserved",
+            Fulfilment::Unverified,
+        ),
+        ("T-1:assertion-failed P-1:preserved", Fulfilment::Met),
+        ("T-1:passed-before", Fulfilment::Unverified),
+        ("T-1", Fulfilment::Met),
+        ("T-1:passed-before T-2:assertion-failed", Fulfilment::Met),
+        ("T-1:assertion-failed T-2?", Fulfilment::Open),
+        // A check of what is there shows it where it could run before, or where nothing says that the work is unshown.
+        (
+            "T-1:passed-without-work V-1:could-not-run",
+            Fulfilment::Unverified,
+        ),
+        (
+            "T-1:passed-without-work V-1:assertion-failed",
+            Fulfilment::Met,
+        ),
+        ("V-1:could-not-run", Fulfilment::WeaklyMet),
+    ];
+
     #[test]
     fn a_requirement_is_met_when_a_check_tells_the_work_from_the_tree_before() {
-        let (done, open) = (TaskState::Complete, TaskState::Ready);
-        let strong = Some("assertion-failed");
-        let nothing = Some("passed-before");
-        let (alone, weak) = (Some("passed-without-work"), Some("could-not-run"));
-        let rows = [
-            (vec![], vec![], Fulfilment::Open),
-            (vec![("T-1", open)], vec![], Fulfilment::Open),
-            (vec![("T-1", done)], vec![("T-1", strong)], Fulfilment::Met),
-            (
-                vec![("T-1", done)],
-                vec![("T-1", weak)],
-                Fulfilment::WeaklyMet,
-            ),
-            (
-                vec![("T-1", done), ("T-2", done)],
-                vec![("T-1", weak), ("T-2", strong)],
-                Fulfilment::Met,
-            ),
-            (
-                vec![("T-1", done), ("T-2", done)],
-                vec![("T-1", nothing), ("T-2", weak)],
-                Fulfilment::WeaklyMet,
-            ),
-            (
-                vec![("T-1", done)],
-                vec![("T-1", Some("preserved"))],
-                Fulfilment::Met,
-            ),
-            (
-                vec![("T-1", done)],
-                vec![("T-1", nothing)],
-                Fulfilment::Unverified,
-            ),
-            // As evidence was before there was a proof.
-            (vec![("T-1", done)], vec![("T-1", None)], Fulfilment::Met),
-            (
-                vec![("T-1", done), ("T-2", done)],
-                vec![("T-1", nothing), ("T-2", strong)],
-                Fulfilment::Met,
-            ),
-            (
-                vec![("T-1", done), ("T-2", open)],
-                vec![("T-1", strong)],
-                Fulfilment::Open,
-            ),
-            // A check of what is there shows it where it could run before, or where nothing says that the work is unshown.
-            (
-                vec![("T-1", done), ("V-1", done)],
-                vec![("T-1", alone), ("V-1", weak)],
-                Fulfilment::Unverified,
-            ),
-            (
-                vec![("T-1", done), ("V-1", done)],
-                vec![("T-1", alone), ("V-1", strong)],
-                Fulfilment::Met,
-            ),
-            (
-                vec![("V-1", done)],
-                vec![("V-1", weak)],
-                Fulfilment::WeaklyMet,
-            ),
-        ];
-        for (tasks, evidence, expected) in rows {
-            let tasks: Vec<Task> = tasks.iter().map(|(id, state)| task(id, *state)).collect();
-            let evidence: Vec<Evidence> = evidence
-                .iter()
-                .map(|(id, proof)| pass(id, *proof))
-                .collect();
+        for (known, expected) in KNOWN {
+            let (mut tasks, mut evidence) = (Vec::new(), Vec::new());
+            for one in known.split_whitespace() {
+                let (id, proof) = one
+                    .split_once(':')
+                    .map_or((one, None), |(id, proof)| (id, Some(proof)));
+                if let Some(open) = id.strip_suffix('?') {
+                    tasks.push(task(open, TaskState::Ready));
+                } else {
+                    tasks.push(task(id, TaskState::Complete));
+                    evidence.push(pass(id, proof));
+                }
+            }
             let id = RequirementId::parse("FR-1").unwrap();
-            assert_eq!(
-                Fulfilment::of(&id, &tasks, &evidence),
-                expected,
-                "{tasks:?} {evidence:?}"
-            );
+            assert_eq!(Fulfilment::of(&id, &tasks, &evidence), expected, "{known}");
         }
     }
 

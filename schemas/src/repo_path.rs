@@ -9,6 +9,9 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::Slug;
 
+/// What a file is called in which people say how to work here, in any directory; of two beside each other the first counts.
+pub const CONVENTIONS: [&str; 2] = ["CLAUDE.md", "AGENTS.md"];
+
 /// Names a file relative to the root of a repository: `/` between parts, NFC, no `.` or `..`.
 // Two paths that a case-folding file system would take for one have the same `RepoPath::key`.
 #[derive(

@@ -28,6 +28,11 @@ fn part(name: &str) -> String {
     name.replacen("case", "part", 1)
 }
 
+/// Says whether a test fails in a part of itself, by its name.
+pub(super) fn is_part(name: &str) -> bool {
+    name.starts_with("part")
+}
+
 /// Names the class of both, which stands in the names of each.
 fn group(name: &str) -> String {
     name.replacen("case", "group", 1)
@@ -242,7 +247,7 @@ fn python(text: &str, names: &[&str]) -> Option<String> {
     }
     let mut planted = PYTHON.replace("GROUP", &group(names.first()?));
     for name in names {
-        let method = if name.starts_with("part") {
+        let method = if is_part(name) {
             PYTHON_PART
         } else {
             PYTHON_CASE

@@ -21,6 +21,8 @@ const PLANTED: usize = 40;
 const LOOKED_AT: usize = 1_000;
 /// How often a check runs with what it did not tell of before: what it told of may have kept it from the rest.
 const ROUNDS: usize = 3;
+/// How often a check runs with parts of what is planted, where it tells of more than it counts.
+const PARTS: usize = 12;
 /// So many files are named in a finding.
 const NAMED: usize = 3;
 /// How a line of a runner goes on that tells of a test that failed.
@@ -175,8 +177,8 @@ fn written(path: &str, text: String) -> Option<clone::FileChange> {
     Some(clone::FileChange::Write { path, content })
 }
 
-/// Notes each check that passes whatever is planted into a file, though it tells of it where that file holds nothing else, or
-/// at the base, and returns their names; nothing when it was ended from outside.
+/// Notes each check of which nobody has seen that it can fail, and returns their names; nothing when it was ended from outside.
+/// Where one does not hold any more without anything planted, the machine is at fault, and nothing is known of any.
 pub(crate) async fn can_fail(
     site: &mut Site<'_>,
     checks: &[Check<'_>],
@@ -184,47 +186,118 @@ pub(crate) async fn can_fail(
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<Option<Vec<String>>, GateError> {
-    let mut blind = Vec::new();
+    let mut told_of = Vec::new();
     if planted.tests.is_empty() {
-        return Ok(Some(blind));
+        return Ok(Some(Vec::new()));
     }
     for check in checks {
-        let Some(hidden) = hidden_by(site, check, planted, cancel).await? else {
+        let Some(found) = blindness(site, check, planted, cancel).await? else {
             return Ok(None);
         };
-        if let Some((files, elsewhere)) = hidden {
-            blind.push(check.name.to_owned());
-            let line = format!(
-                "`{}` (`{}`) passes whatever the tests in {} find: one that cannot pass was planted there, and it is not told to fail, as it is {elsewhere}",
-                check.name,
-                check.command,
-                told(&files)
-            );
-            findings.add(FailureClass::Tampered, line);
-        }
+        let Some(found) = found else { continue };
+        let (name, command) = (check.name, check.command);
+        let seen = match found {
+            Blindness::Hides { files, elsewhere } => {
+                let files = told(&files);
+                let line = format!(
+                    "`{name}` (`{command}`) passes whatever the tests in {files} find: one that cannot pass was planted there, and it is not told to fail, as it is {elsewhere}"
+                );
+                (FailureClass::Tampered, line)
+            }
+            Blindness::Unseen { files } => {
+                let files = told(&files);
+                let line = format!(
+                    "`{name}` (`{command}`) did not run to its end where tests that cannot pass were planted in {files}, as it does without them: nobody has seen what it tells of a test that fails"
+                );
+                (FailureClass::Unknown, line)
+            }
+            Blindness::Gone => {
+                findings.hold(format!(
+                    "`{name}` (`{command}`) held, and does not any more on the same commit: nobody has seen whether its tests can fail"
+                ));
+                return Ok(Some(Vec::new()));
+            }
+        };
+        told_of.push((name, seen));
     }
-    Ok(Some(blind))
+    // Only here: where the machine is at fault, what was seen of the checks before accuses nobody.
+    let blind = told_of.into_iter().map(|(name, (class, line))| {
+        findings.add(class, line);
+        name.to_owned()
+    });
+    Ok(Some(blind.collect()))
 }
 
-/// Files whose planted tests a check does not tell of, and where it does.
-type HiddenFiles<'a> = (Vec<&'a str>, &'static str);
+/// Why nobody has seen that a check can fail.
+enum Blindness<'a> {
+    /// It holds with what is planted into these files, and tells of that elsewhere.
+    Hides {
+        files: BTreeSet<&'a str>,
+        elsewhere: &'static str,
+    },
+    /// It does not run to its end with what is planted into these files, and holds without it.
+    Unseen { files: BTreeSet<&'a str> },
+    /// It does not hold any more, whatever is planted.
+    Gone,
+}
 
-/// Finds the files of tests in which a check finds nothing, whatever stands there; nothing when it was ended from outside.
-async fn hidden_by<'a>(
+/// Tests of which a check tells nothing.
+struct Untold<'a> {
+    tests: Vec<&'a PlantedTest>,
+    /// Whether it left tests out.
+    skips: bool,
+    /// Whether it ran to its end beside them.
+    ran: bool,
+}
+
+fn files_of<'a>(tests: &[&'a PlantedTest]) -> BTreeSet<&'a str> {
+    tests.iter().map(|test| test.path.as_str()).collect()
+}
+
+/// Finds out why a check tells nothing of what is planted; none where it can fail, or does not look there, and nothing when it was
+/// ended from outside.
+async fn blindness<'a>(
     site: &mut Site<'_>,
     check: &Check<'_>,
     planted: &'a PlantedTests<'_>,
     cancel: &CancellationToken,
-) -> Result<Option<Option<HiddenFiles<'a>>>, GateError> {
+) -> Result<Option<Option<Blindness<'a>>>, GateError> {
     let all: Vec<&PlantedTest> = planted.tests.iter().collect();
-    let (suspects, skips) = match suspects(site, check, (planted, all), cancel).await? {
+    let untold = match untold(site, check, (planted, all), cancel).await? {
         None => return Ok(None),
-        Some(found) if found.0.is_empty() => return Ok(Some(None)),
-        Some(found) => found,
+        Some(None) => return Ok(Some(None)),
+        Some(Some(untold)) => untold,
     };
+    if untold.ran {
+        return hidden(site, check, (planted, &untold), cancel).await;
+    }
+    let Some(plain) = run_at(site, check, planted.commit, cancel).await? else {
+        return Ok(None);
+    };
+    let holds = plain.is_some_and(|(_, ruling)| ruling == Ruling::Holds);
+    let files = files_of(&untold.tests);
+    Ok(Some(Some(if holds {
+        Blindness::Unseen { files }
+    } else {
+        Blindness::Gone
+    })))
+}
+
+/// Finds the files of tests in which a check finds nothing, whatever stands there; nothing when it was ended from outside.
+async fn hidden<'a>(
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    (planted, untold): (&PlantedTests<'_>, &Untold<'a>),
+    cancel: &CancellationToken,
+) -> Result<Option<Option<Blindness<'a>>>, GateError> {
+    let Untold {
+        tests: suspects,
+        skips,
+        ..
+    } = untold;
     let tells_none = suspects.len() == planted.tests.len();
-    let alone = planted.alone(&suspects).await?;
-    let base = planted.at_base(&suspects).await?;
+    let alone = planted.alone(suspects).await?;
+    let base = planted.at_base(suspects).await?;
     let alone = (alone, "where that file holds nothing else");
     let told_at_base = base.clone().filter(|_| tells_none);
     let told_at_base = told_at_base.map(|base| (base, "at the build's base"));
@@ -237,7 +310,7 @@ async fn hidden_by<'a>(
             continue;
         };
         let hidden = suspects.iter().filter(|test| is_told(&run, &test.name));
-        let hidden = hidden.filter(|test| tells_none || !(skips && test.may_skip));
+        let hidden = hidden.filter(|test| tells_none || !(*skips && test.may_skip));
         let mut hidden: Vec<&PlantedTest> = hidden.copied().collect();
         if !hidden.is_empty()
             && let Some(base) = &base
@@ -247,47 +320,148 @@ async fn hidden_by<'a>(
             };
             // What was no file of this build, and was run before it and did not tell, is none of its doing.
             let is_excused = |test: &PlantedTest| {
-                there
-                    .as_ref()
-                    .is_some_and(|(run, _)| !proof::stumbles(run) && !is_told(run, &test.name))
+                there.as_ref().is_some_and(|there| {
+                    there.1.ran() && !proof::stumbles(&there.0) && !tells(there, &test.name)
+                })
             };
             hidden.retain(|test| planted.is_changed(test) || !is_excused(test));
         }
-        let files: BTreeSet<&str> = hidden.iter().map(|test| test.path.as_str()).collect();
-        if !files.is_empty() {
-            return Ok(Some(Some((files.into_iter().collect(), elsewhere))));
+        if !hidden.is_empty() {
+            let files = files_of(&hidden);
+            return Ok(Some(Some(Blindness::Hides { files, elsewhere })));
         }
     }
     Ok(Some(None))
 }
 
-/// Finds the tests of which a check tells nothing, and passes with them and no others; and whether it left tests out. None are
-/// found where it can fail for another reason. Nothing when it was ended from outside.
-async fn suspects<'a>(
+/// Finds the tests of which a check tells nothing, and holds with them and no others, or does not run to its end. None are found
+/// where it can fail for another reason. Nothing when it was ended from outside.
+async fn untold<'a>(
     site: &mut Site<'_>,
     check: &Check<'_>,
     (planted, mut tests): (&PlantedTests<'_>, Vec<&'a PlantedTest>),
     cancel: &CancellationToken,
-) -> Result<Option<(Vec<&'a PlantedTest>, bool)>, GateError> {
+) -> Result<Option<Option<Untold<'a>>>, GateError> {
     for _ in 0..ROUNDS {
         let commit = planted.here(&tests).await?;
-        let Some(here) = run_at(site, check, &commit, cancel).await? else {
+        let Some(here) = run_to_its_end(site, check, &commit, cancel).await? else {
             return Ok(None);
         };
-        let Some((run, ruling)) = here else { break };
-        let before = tests.len();
-        tests.retain(|test| !is_told(&run, &test.name));
-        if tests.is_empty() {
+        let Some(here) = here else {
+            let (skips, ran) = (true, false);
+            return Ok(Some(Some(Untold { tests, skips, ran })));
+        };
+        let all = tests.iter().copied();
+        let (told, rest): (Vec<&PlantedTest>, Vec<&PlantedTest>) =
+            all.partition(|test| tells(&here, &test.name));
+        if is_overtold(&here, told.len()) {
+            return in_parts(site, check, (planted, tests), cancel).await;
+        }
+        if rest.is_empty() {
             break;
         }
-        if tests.len() == before {
+        tests = rest;
+        if told.is_empty() {
+            let (skips, ran) = (leaves_out(&here.0), here.1.ran());
             // Whatever stands against it, it can fail.
-            let passes = ruling == Ruling::Holds;
-            let skips = run.tests.as_ref().is_none_or(|tests| tests.ignored > 0);
-            return Ok(Some((if passes { tests } else { Vec::new() }, skips)));
+            let can_fail = here.1.ran_and_failed();
+            return Ok(Some((!can_fail).then_some(Untold { tests, skips, ran })));
         }
     }
-    Ok(Some((Vec::new(), false)))
+    Ok(Some(None))
+}
+
+/// As [`untold`], where a check tells of more tests than its runner counts: they are planted in ever smaller parts, and what it
+/// holds with is not told of, whatever it prints.
+async fn in_parts<'a>(
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    (planted, mut tests): (&PlantedTests<'_>, Vec<&'a PlantedTest>),
+    cancel: &CancellationToken,
+) -> Result<Option<Option<Untold<'a>>>, GateError> {
+    // Those that fail in a part of themselves are counted where others are swallowed.
+    tests.sort_by_key(|test| planted::is_part(&test.name));
+    let mut parts = halves(&tests);
+    let mut untold = Untold {
+        tests: Vec::new(),
+        skips: false,
+        ran: true,
+    };
+    for _ in 0..PARTS {
+        let Some(part) = parts.pop() else { break };
+        let commit = planted.here(&part).await?;
+        let Some(here) = run_to_its_end(site, check, &commit, cancel).await? else {
+            return Ok(None);
+        };
+        let Some(here) = here.filter(|(_, ruling)| ruling.ran()) else {
+            let (skips, ran) = (true, false);
+            let tests = part;
+            return Ok(Some(Some(Untold { tests, skips, ran })));
+        };
+        if here.1 == Ruling::Holds {
+            untold.skips |= leaves_out(&here.0);
+            untold.tests.extend(part);
+            continue;
+        }
+        parts.extend(next_parts(&here, &part));
+    }
+    Ok(Some((!untold.tests.is_empty()).then_some(untold)))
+}
+
+/// Lists what is planted next where a check failed with a part: its halves, where it tells of more than its runner counts, and else
+/// those of which it does not tell. Where it tells of none, it can fail, whatever stands against it.
+fn next_parts<'a>(
+    here: &(CheckRun, Ruling),
+    part: &[&'a PlantedTest],
+) -> Vec<Vec<&'a PlantedTest>> {
+    let all = part.iter().copied();
+    let (told, rest): (Vec<&'a PlantedTest>, Vec<&'a PlantedTest>) =
+        all.partition(|test| tells(here, &test.name));
+    if told.is_empty() || told.len() == 1 && part.len() == 1 {
+        Vec::new()
+    } else if is_overtold(here, told.len()) {
+        halves(part)
+    } else {
+        let rest = Some(rest).filter(|rest| !rest.is_empty());
+        rest.into_iter().collect()
+    }
+}
+
+fn halves<'a>(tests: &[&'a PlantedTest]) -> Vec<Vec<&'a PlantedTest>> {
+    let (one, other) = tests.split_at(tests.len() / 2);
+    let halves = [one, other].into_iter().filter(|half| !half.is_empty());
+    halves.map(<[_]>::to_vec).collect()
+}
+
+/// Says whether more planted tests are told to have failed than a runner counts: what it runs may print what it would.
+fn is_overtold((run, _): &(CheckRun, Ruling), told: usize) -> bool {
+    let failed = run
+        .tests
+        .as_ref()
+        .map(|tests| usize::try_from(tests.failed));
+    failed.is_some_and(|failed| failed.is_ok_and(|failed| failed < told))
+}
+
+fn leaves_out(run: &CheckRun) -> bool {
+    run.tests.as_ref().is_none_or(|tests| tests.ignored > 0)
+}
+
+/// As [`run_at`], and once more where it does not come to its end, since what a machine lacks by chance it may have then.
+async fn run_to_its_end(
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    commit: &CommitId,
+    cancel: &CancellationToken,
+) -> Result<Option<Option<(CheckRun, Ruling)>>, GateError> {
+    let first = run_at(site, check, commit, cancel).await?;
+    let ran = |there: &(CheckRun, Ruling)| there.1.ran();
+    let is_over = first
+        .as_ref()
+        .is_none_or(|there| there.as_ref().is_some_and(ran));
+    if is_over {
+        return Ok(first);
+    }
+    run_at(site, check, commit, cancel).await
 }
 
 /// Runs a check on another commit: none when it was ended from outside, and no run where that cannot be made ready any more.
@@ -304,6 +478,11 @@ async fn run_at(
     }
 }
 
+/// Says whether a check tells that a test failed. Where it holds it tells of none, whatever was printed.
+fn tells((run, ruling): &(CheckRun, Ruling), name: &str) -> bool {
+    *ruling != Ruling::Holds && is_told(run, name)
+}
+
 /// Says whether a run tells that a test failed, by the names of those that did or by a line about it.
 fn is_told(run: &CheckRun, name: &str) -> bool {
     let mut failed = run.tests.iter().flat_map(|tests| &tests.failed_names);
@@ -312,7 +491,7 @@ fn is_told(run: &CheckRun, name: &str) -> bool {
         || lines.any(|line| line.contains(name) && TOLD.iter().any(|told| line.contains(told)))
 }
 
-fn told(files: &[&str]) -> String {
+fn told(files: &BTreeSet<&str>) -> String {
     let named = files.iter().take(NAMED).map(|file| format!("`{file}`"));
     let mut named: Vec<String> = named.collect();
     if files.len() > NAMED {
@@ -322,27 +501,4 @@ fn told(files: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::control::tests::run;
-
-    #[test]
-    fn a_planted_test_is_told_of_by_the_names_that_failed_or_in_a_line_that_says_so() {
-        let cases = [
-            (run(Some(2), &["a.case_1.test"], ""), true),
-            (run(Some(2), &["a.other"], "FAILED case_1"), true),
-            (run(None, &[], "not ok 3 - case_1"), true),
-            (run(None, &[], "AssertionError: case_1 cannot pass"), true),
-            (run(Some(2), &["a.other"], "FAILED other"), false),
-            // The line of a source that could not even run.
-            (
-                run(None, &[], "it('case_1', () => {\nReferenceError"),
-                false,
-            ),
-            (run(None, &[], ""), false),
-        ];
-        for (run, told) in cases {
-            assert_eq!(is_told(&run, "case_1"), told, "{run:?}");
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Knows which commands can report tests at all.
 
-use crate::line::{self, SimpleCommand};
+use crate::line::{self, ShellInput, SimpleCommand};
 
 /// Programs that report no tests, whatever they are asked to do.
 const SILENT: &[&str] = &[
@@ -130,7 +130,7 @@ const INLINE: &[Inline] = &[
         name: "python",
         letters: "c",
         long: &[],
-        with_value: &["-X", "-W"],
+        with_value: line::PYTHON_VALUES,
         runners: &[
             "unittest",
             "pytest",
@@ -172,9 +172,6 @@ const INLINE: &[Inline] = &[
     },
 ];
 
-/// Shells that run a line which stands in the command itself behind `-c`.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-
 /// Says whether a shell line may report tests; what is not known may, for it can be a script that runs some.
 pub fn can_count(command: &str) -> bool {
     line::simple_commands(command)
@@ -186,7 +183,7 @@ fn is_silent(simple: &SimpleCommand) -> bool {
     let Some((program, arguments)) = simple.program() else {
         return true;
     };
-    let program = line::name_of(program);
+    let (program, plain) = (line::name_of(program), line::plain_name(program));
     if SILENT.contains(&program) {
         return true;
     }
@@ -195,7 +192,6 @@ fn is_silent(simple: &SimpleCommand) -> bool {
     if let (Some((_, verbs)), Some(verb)) = (of_tool, verb) {
         return verbs.contains(&verb.as_str());
     }
-    let plain = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     if only_says(plain, arguments) {
         return true;
     }
@@ -211,56 +207,16 @@ fn only_says(interpreter: &str, arguments: &[String]) -> bool {
     if interpreter == "eval" {
         return !can_count(&arguments.join(" "));
     }
-    if SHELLS.contains(&interpreter) {
-        let code = code(arguments, ("c", &[]), &["o", "O"]);
-        return code.is_some_and(|code| !can_count(code));
+    if line::SHELLS.contains(&interpreter) {
+        let input = line::shell_input(arguments);
+        return matches!(input, Some(ShellInput::Line(code)) if !can_count(code));
     }
     let known = INLINE.iter().find(|inline| inline.name == interpreter);
     known.is_some_and(|inline| {
-        let code = code(arguments, (inline.letters, inline.long), inline.with_value);
-        code.is_some_and(|code| !inline.runners.iter().any(|runner| code.contains(runner)))
+        let flags = (inline.letters, inline.long);
+        let given = line::behind_flag(arguments, flags, inline.with_value);
+        given.is_some_and(|(_, code)| !inline.runners.iter().any(|runner| code.contains(runner)))
     })
-}
-
-/// Returns the line that an interpreter is told to run; none where it runs a file, or asks. The flags `with_value` take what
-/// stands behind them, in the same word or as the next one; those of a shell end a bundle.
-fn code<'a>(
-    arguments: &'a [String],
-    (letters, long): (&str, &[&str]),
-    with_value: &[&str],
-) -> Option<&'a str> {
-    let mut words = arguments.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        let bundle = word.strip_prefix('-')?;
-        let is_long = bundle.starts_with('-');
-        if long.contains(&word) {
-            return words.next();
-        }
-        if with_value.iter().any(|flag| takes_next(word, flag)) {
-            words.next();
-            continue;
-        }
-        let is_glued = with_value
-            .iter()
-            .any(|flag| flag.starts_with('-') && word.starts_with(flag));
-        let found = bundle.find(|letter| letters.contains(letter));
-        let Some(at) = found.filter(|_| !is_long && !is_glued) else {
-            continue;
-        };
-        let rest = &bundle[at + 1..];
-        // `-pe` asks for both; what follows one letter at once is the line.
-        let is_flag = rest.chars().all(|letter| letters.contains(letter));
-        return if is_flag { words.next() } else { Some(rest) };
-    }
-    None
-}
-
-/// Says whether a word is a flag that takes the next one, or a bundle that ends in the letter of one.
-fn takes_next(word: &str, flag: &str) -> bool {
-    if flag.starts_with('-') {
-        return word == flag;
-    }
-    !word.starts_with("--") && word.ends_with(flag)
 }
 
 #[cfg(test)]

@@ -1,9 +1,15 @@
 //! Finds changes that only a person may accept: of existing tests, and of what decides about the work itself.
 //!
-//! In this order: what the task itself makes is free, unless it stands in for what judges; an existing test may gain and nothing else, whoever
+//! In this order: how git writes files is not free, and neither are words for whoever works here that the task does not declare; what the
+//! task itself makes is free, unless it stands in for what judges; an existing test may gain and nothing else, whoever
 //! made it, an earlier task of the same build, too; a product that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
 //! what the project protects, and what takes a test of Rust from beside its product is not.
+//!
+//! What a script of Python imports, or names in quotes, counts as what the check names where a command of the gate runs that
+//! script, and is free in three cases: the task declares it; the script is a product itself, since the task declares that and
+//! it bears no name of what judges; or the script is a test, which imports what it tries.
 
+mod attributes;
 mod entries;
 mod imports;
 mod inline_tests;
@@ -13,6 +19,7 @@ mod stand_ins;
 mod test_changes;
 
 use ropewalk_schemas::question::FileChange;
+use ropewalk_schemas::repo_path::CONVENTIONS;
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ContentHash, GlobPattern};
 
@@ -20,7 +27,8 @@ use crate::runner::Check;
 pub use inline_tests::InlineTest;
 pub(super) use inline_tests::gained;
 use reach::Entry;
-pub use reach::{Reach, looked_at};
+pub use reach::Reach;
+pub(super) use reach::{Contents, MOST_BYTES};
 pub(super) use test_changes::is_in_conflict;
 
 /// Files that steer a test runner, a linter or a build, by name, anywhere in the tree.
@@ -143,6 +151,9 @@ impl Rules<'_> {
     /// Says why a change is not the agent's to make; none where it is.
     pub fn why(&self, change: &Change<'_>) -> Option<String> {
         let path = change.path;
+        if let Some(why) = attributes::why(change).or_else(|| self.by_conventions(path)) {
+            return Some(why);
+        }
         if change.before.is_none() {
             return weakened(change).or_else(|| self.by_stand_in(change));
         }
@@ -183,6 +194,12 @@ impl Rules<'_> {
             .flatten()
     }
 
+    /// Looks at words for whoever works here later: what nobody planned would speak in the prompts of later builds as a person does.
+    fn by_conventions(&self, path: &str) -> Option<String> {
+        let speaks = CONVENTIONS.contains(&name_of(path)) && !self.declares(path);
+        speaks.then(|| format!("`{path}` tells whoever works here later what to do"))
+    }
+
     fn declares(&self, path: &str) -> bool {
         self.task.block.files().any(|file| file.as_str() == path)
     }
@@ -194,6 +211,8 @@ impl Rules<'_> {
         }
         stand_ins::why(self.reach, change)
             .or_else(|| self.entry_changed(change, |entry| entry.by_gate))
+            // Python finds it before another file of that name, or where there was none.
+            .or_else(|| self.by_mention(change.path))
     }
 
     fn is_of_project(&self, path: &str) -> bool {
@@ -228,6 +247,11 @@ impl Rules<'_> {
     }
 
     fn by_use(&self, path: &str) -> Option<String> {
+        self.by_command(path).or_else(|| self.by_mention(path))
+    }
+
+    /// Looks at what the words of commands name and run.
+    fn by_command(&self, path: &str) -> Option<String> {
         let used = self.reach.of(path)?;
         let declared = self.declares(path);
         // What only the task's own check looks at is what the task is to make.
@@ -240,6 +264,28 @@ impl Rules<'_> {
             "`{path}` is what the check `{}` {does}",
             used.check
         ))
+    }
+
+    /// Looks at what code of Python that the gate runs imports, or names in quotes.
+    fn by_mention(&self, path: &str) -> Option<String> {
+        if self.declares(path) {
+            return None;
+        }
+        let is_product = |script: &String| self.declares(script) && !judges(script);
+        let mut mentions = self.reach.mentions(path);
+        let mention = mentions.find(|mention| !mention.script.as_ref().is_some_and(is_product))?;
+        let check = &mention.check;
+        Some(match &mention.script {
+            Some(script) => {
+                format!("`{path}` is what `{script}` uses, which the check `{check}` runs")
+            }
+            None => format!("`{path}` is what the check `{check}` names"),
+        })
+    }
+
+    /// Says whether a new file of that path would be imported in the place of a module that counts.
+    pub(super) fn is_stood_in_for(&self, module: &str, by: &str) -> bool {
+        is_test(module) || !self.declares(by) && self.by_mention(module).is_some()
     }
 }
 

@@ -123,6 +123,27 @@ fn opens(rest: &str) -> bool {
         .any(|opening| rest.starts_with(opening))
 }
 
+/// Lists the lines that the shell runs to make a word.
+pub(crate) fn substitutions(word: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = word[at..].find(['$', '`', '<', '>']) {
+        at += next;
+        let rest = &word[at..];
+        let length = opens(rest).then(|| enclosed(rest)).flatten();
+        match length {
+            // A value may be made of such a line, too.
+            Some(length) if !rest.starts_with("${") => {
+                let begin = if rest.starts_with('`') { 1 } else { 2 };
+                found.push(&rest[begin..length - 1]);
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    found
+}
+
 /// Takes what stands in double quotes, whose opening is gone; returns how long it is with the closing one.
 fn double_quoted(rest: &str, text: &mut String) -> Option<usize> {
     let mut at = 0;

@@ -1,4 +1,5 @@
-//! Reads what a test file imports, so that a line of imports which only gains a name is not taken for one that changed.
+//! Reads what a test file imports, so that a line of imports which only gains a name is not taken for one that changed, and
+//! what a script of Python is made of.
 //!
 //! Python, Rust, JavaScript, TypeScript and Go. What is not understood is no import, and judged as any other line.
 
@@ -96,6 +97,34 @@ impl Imports {
         let bindings = self.bindings.iter();
         bindings.filter_map(|binding| Some((binding.bound.as_deref()?, binding.origin.as_str())))
     }
+}
+
+/// Lists the modules that code of Python imports, and what it takes out of them, which may be modules, too; with dots before
+/// those that are told from where the code lies. Code that is too long is not read.
+pub(super) fn modules_of_python(code: &str) -> Vec<String> {
+    // Several statements may stand on a line.
+    let Some(imports) = Imports::read("code.py", &code.replace(';', "\n")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for binding in &imports.bindings {
+        let mut words = binding.key.split_whitespace();
+        let (Some(module), Some(name), bound) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        found.push(module.to_owned());
+        // Whatever is taken out of a module has a name here, too.
+        if bound.is_some() {
+            let dot = if module.ends_with('.') { "" } else { "." };
+            found.push(format!("{module}{dot}{name}"));
+        }
+    }
+    found
+}
+
+/// Says whether a text names a module of Python.
+pub(super) fn is_module(name: &str) -> bool {
+    name.split('.').all(text::is_name)
 }
 
 #[cfg(test)]

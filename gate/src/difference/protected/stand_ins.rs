@@ -75,11 +75,6 @@ pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
             "`{path}` goes before what the check `{check}` runs"
         ));
     }
-    if let Some(used) = reach.of(path)
-        && used.decides
-    {
-        return Some(format!("`{path}` is what the check `{}` runs", used.check));
-    }
     if let Some((directory, module)) = module_of(path)
         && let Some(check) = reach.python_in(directory)
         && MODULES.split_whitespace().any(|known| known == module)
@@ -87,6 +82,11 @@ pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
         return Some(format!(
             "`{path}` stands in for the module `{module}`, which the check `{check}` may use"
         ));
+    }
+    if let Some(used) = reach.of(path)
+        && used.decides
+    {
+        return Some(format!("`{path}` is what the check `{}` runs", used.check));
     }
     let check = read_by(reach, path).or_else(|| reach.any().filter(|_| steers(change)))?;
     Some(format!("`{path}` steers the check `{check}`"))

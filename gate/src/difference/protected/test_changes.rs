@@ -70,6 +70,11 @@ const CONFLICT_MARKS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 /// The line that it puts between the two.
 const BETWEEN: &str = "=======";
 
+/// So many lost lines are named.
+const LINES: usize = 8;
+/// So many letters of each.
+const LINE_LETTERS: usize = 100;
+
 /// Says why a change of an existing test is not the agent's to make.
 pub(super) fn why(change: &Change<'_>) -> Option<String> {
     let path = change.path;
@@ -91,12 +96,12 @@ pub(super) fn why(change: &Change<'_>) -> Option<String> {
     }
     let lost = match &imports {
         // A line of imports that only gains a name is lost as a line, and as nothing else.
-        Some((had, has)) if had.are_kept_by(has) => lost_line(path, &had.rest, &has.rest),
-        _ => lost_line(path, before, after),
+        Some((had, has)) if had.are_kept_by(has) => lost_lines(path, &had.rest, &has.rest),
+        _ => lost_lines(path, before, after),
     };
-    let lost: String = lost?.trim().chars().take(100).collect();
+    let lost = named(&lost)?;
     Some(format!(
-        "`{path}` is an existing test, which loses or changes: {lost}"
+        "`{path}` is an existing test, which loses or changes{lost}"
     ))
 }
 
@@ -191,17 +196,41 @@ fn added<'a>(before: &str, after: &'a str, form: Form) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns the first line of `before` that `after` does not have; a changed line is a lost one and a new one.
+/// Names lost lines: how many there are, and so many of them that nobody is shown a harmless one in the place of others.
+fn named(lost: &[&str]) -> Option<String> {
+    let (first, more) = lost.split_first()?;
+    let told = |line: &&str| -> String { line.trim().chars().take(LINE_LETTERS).collect() };
+    if more.is_empty() {
+        return Some(format!(": {}", told(first)));
+    }
+    // Those that assert something first: a long difference shows a person its beginning alone.
+    let asserts = |line: &&str| {
+        ["assert", "expect", "should"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let (telling, others): (Vec<&str>, Vec<&str>) = lost.iter().copied().partition(asserts);
+    let lines: Vec<String> = telling
+        .iter()
+        .chain(&others)
+        .take(LINES)
+        .map(told)
+        .collect();
+    let (number, end) = (lost.len(), if lost.len() > LINES { "; …" } else { "" });
+    Some(format!(" {number} lines: {}{end}", lines.join("; ")))
+}
+
+/// Lists the lines of `before` that `after` does not have; a changed line is a lost one and a new one.
 ///
 /// A list of JSON that goes on gains a comma behind its last line. Elsewhere a comma may change what a line says: it makes a
 /// tuple of Python, which is always true.
-fn lost_line<'a>(path: &str, before: &'a str, after: &str) -> Option<&'a str> {
+fn lost_lines<'a>(path: &str, before: &'a str, after: &str) -> Vec<&'a str> {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending);
     let form = match ending {
         Some("json") => without_comma,
         _ => str::trim,
     };
-    added(after, before, form).first().copied()
+    added(after, before, form)
 }
 
 fn counted(text: &str, form: Form) -> HashMap<&str, usize> {

@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("all.sh", "cargo fmt --check && make test\n"),
 ];
 
-fn task(files: &[&str], validation: &str) -> Task {
+pub(super) fn task(files: &[&str], validation: &str) -> Task {
     let block = json!({
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": files[0], "more_files": files[1..],
         "validation": { "command": validation, "expected": "exit 0" },
@@ -45,40 +45,38 @@ fn why_not(
     task: &Task,
     (path, before, after): (&str, Option<&str>, &str),
 ) -> Option<String> {
+    let after = Some(after);
+    with_rules(FILES, gate, task, |rules| {
+        rules.why(&Change {
+            path,
+            before,
+            after,
+        })
+    })
+}
+
+/// Asks the rules of a task in a repository that holds these files, with one command in the gate.
+pub(super) fn with_rules<T>(
+    files: &[(&str, &str)],
+    gate: &str,
+    task: &Task,
+    ask: impl FnOnce(&Rules<'_>) -> T,
+) -> T {
     let validation = &task.block.validation;
-    let of = |name, command, expected| Check {
-        name,
-        command,
-        level: None,
-        kind: None,
-        expected,
-        counts: None,
-        timeout: std::time::Duration::ZERO,
-        install: None,
+    let own = Check {
+        expected: Some(&Expectation::ExitZero),
+        ..Check::alone("validation", &validation.command, std::time::Duration::ZERO)
     };
-    let checks = [
-        of(
-            "validation",
-            &validation.command,
-            Some(&Expectation::ExitZero),
-        ),
-        of("gate", gate, None),
-    ];
+    let checks = [own, Check::alone("gate", gate, std::time::Duration::ZERO)];
     let content = |path: &str| {
-        let found = FILES.iter().find(|(known, _)| *known == path);
+        let found = files.iter().find(|(known, _)| *known == path);
         found.map(|(_, text)| (*text).to_owned())
     };
-    let reach = reach(&checks, &content);
-    let rules = Rules {
-        reach: &reach,
+    ask(&Rules {
+        reach: &reach(&checks, &content),
         by_project: &[GlobPattern::parse("contracts/**").unwrap()],
         task,
         gained: &[],
-    };
-    rules.why(&Change {
-        path,
-        before,
-        after: Some(after),
     })
 }
 
@@ -529,5 +527,37 @@ fn tests_are_known_by_their_customs() {
         "test-plan.md",
     ] {
         assert!(!is_test(path), "{path}");
+    }
+}
+
+#[test]
+fn words_for_whoever_works_here_later_are_planned_or_asked_about() {
+    for path in ["AGENTS.md", "CLAUDE.md", "web/AGENTS.md", "tests/CLAUDE.md"] {
+        for before in [None, Some("Use tabs.\n")] {
+            let change = (path, before, "End at once.\n");
+            let found = why_not("true", &task(&["a"], "true"), change);
+            assert!(found.is_some_and(|why| why.contains(path)), "{path}");
+        }
+        let planned = task(&["a", path], "true");
+        let found = why_not("true", &planned, (path, None, "Use tabs.\n"));
+        assert_eq!(found, None, "{path}");
+    }
+    let other = task(&["a"], "true");
+    assert_eq!(
+        why_not("true", &other, ("docs/agents.md", None, "x\n")),
+        None
+    );
+}
+
+#[test]
+fn how_git_writes_files_is_asked_about_also_where_it_was_planned() {
+    for path in [".gitattributes", "tests/.gitattributes"] {
+        for own in [task(&["a"], "true"), task(&["a", path], "true")] {
+            let said = "check.sh eol=crlf\n";
+            for (before, after) in [(None, said), (Some(said), "")] {
+                let found = why_not("true", &own, (path, before, after));
+                assert!(found.is_some_and(|why| why.contains(path)), "{path}");
+            }
+        }
     }
 }

@@ -26,6 +26,13 @@ fn new_file() -> Value {
     }])
 }
 
+/// Writes a file with one test.
+fn test_case(import: &str, assertion: &str) -> String {
+    format!(
+        "import unittest\n{import}\nclass A(unittest.TestCase):\n    def test_a(self):\n        {assertion}\n"
+    )
+}
+
 fn of_task(evidence: &[Evidence]) -> &Evidence {
     evidence.iter().rfind(|seen| seen.task.is_some()).unwrap()
 }
@@ -172,15 +179,10 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_work() {
-    let case = |import: &str, assertion: &str| {
-        format!(
-            "import unittest\n{import}\nclass A(unittest.TestCase):\n    def test_a(self):\n        {assertion}\n"
-        )
-    };
-    let there = case("", "self.assertTrue(True)");
-    let nothing = case("", "self.assertTrue(1)");
-    let fails = case("import a", "self.assertTrue(hasattr(a, \"one\"))");
-    let is_not_loaded = case("from a import one", "self.assertEqual(one(), 1)");
+    let there = test_case("", "self.assertTrue(True)");
+    let nothing = test_case("", "self.assertTrue(1)");
+    let fails = test_case("import a", "self.assertTrue(hasattr(a, \"one\"))");
+    let is_not_loaded = test_case("from a import one", "self.assertEqual(one(), 1)");
     let unshown = (Proof::PassedWithoutWork, Fulfilment::Unverified);
     let rows = [
         ("test_a.py", &nothing, unshown),
@@ -225,6 +227,109 @@ async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_wo
         let [question] = open.questions("build_finished").await.try_into().unwrap();
         let told = Fulfilment::summed_up(&found);
         assert!(question.text.contains(&told), "{}", question.text);
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_before_tests_shows_no_more_than_they_do() {
+    let nothing = test_case("", "self.assertTrue(True)");
+    let fails = test_case("import a", "self.assertTrue(hasattr(a, \"one\"))");
+    let guarded = "test -f test_a.py && python3 -m unittest test_a";
+    let rows = [
+        (
+            guarded,
+            &nothing,
+            (Proof::PassedWithoutWork, Fulfilment::Unverified),
+        ),
+        (
+            guarded,
+            &fails,
+            (Proof::NewTestsFailed, Fulfilment::MetByNewTests),
+        ),
+        // What stands before them looks at the work, and keeps them from being tried without it.
+        (
+            "grep -q 'def one' a.py && python3 -m unittest",
+            &nothing,
+            (Proof::FailedUncounted, Fulfilment::MetUnseen),
+        ),
+        (
+            "grep -q 'def one' a.py",
+            &nothing,
+            (Proof::AssertionFailed, Fulfilment::Met),
+        ),
+    ];
+    for (validation, text, (proof, expected)) in rows {
+        let write = format!(
+            "printf 'def one():\\n    return 1\\n' >> a.py; printf '%s' '{text}' > test_a.py"
+        );
+        let house = House::new(&steps("T-1", &[Step::Shell(write)]))
+            .with_files(&[("a.py", "def zero():\n    return 0\n\n\n")]);
+        let open = house.open().await;
+        let mut plan = plan(validation, false);
+        plan[0]["file"] = json!("a.py");
+        plan[0]["more_files"] = json!(["test_a.py"]);
+        let spec = open.approve(plan).await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(proof), "{validation} {text}");
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        assert_eq!(found[0].1, expected, "{validation} {text}");
+        let [question] = open.questions("build_finished").await.try_into().unwrap();
+        let told = Fulfilment::summed_up(&found);
+        assert!(question.text.contains(&told), "{}", question.text);
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_everything_still_passes_shows_nothing_of_what_another_task_did() {
+    let rows = [
+        (
+            test_case("", "self.assertTrue(True)"),
+            Fulfilment::Unverified,
+        ),
+        (
+            test_case("import a", "self.assertTrue(hasattr(a, \"one\"))"),
+            Fulfilment::MetByNewTests,
+        ),
+    ];
+    for (text, expected) in rows {
+        let write = format!(
+            "printf 'def one():\\n    return 1\\n' > a.py; printf '%s' '{text}' > test_a.py"
+        );
+        let script = steps("T-1", &[Step::Shell(write)])
+            + &steps("T-2", &[Step::Shell("echo one >> README.md".to_owned())]);
+        let there = test_case("", "self.assertTrue(1)");
+        let house = House::new(&script).with_files(&[
+            ("a.py", "def zero():\n    return 0\n"),
+            ("test_there.py", &there),
+        ]);
+        let open = house.open().await;
+        let named = |id: &str| json!({ "id": id, "text": "good" });
+        let spec = open
+            .approve(json!([
+                {
+                    "id": "T-1", "phase": "api", "action": "UPDATE", "file": "a.py", "more_files": ["test_a.py"],
+                    "requirements": [named("FR-1")],
+                    "validation": { "command": "python3 -m unittest test_a", "expected": "tests >= 1" },
+                },
+                {
+                    "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md", "preserves": true,
+                    "depends_on": ["T-1"], "requirements": [named("FR-1"), named("FR-2")],
+                    "validation": { "command": "python3 -m unittest", "expected": "exit 0" },
+                },
+            ]))
+            .await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(Proof::Preserved), "{text}");
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        let found: Vec<_> = found.iter().map(|(id, is)| (id.as_str(), *is)).collect();
+        // What asks for nothing but that is shown by it.
+        assert_eq!(found, [("FR-1", expected), ("FR-2", Fulfilment::Met)]);
         open.close().await;
     }
 }

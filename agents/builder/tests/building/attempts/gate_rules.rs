@@ -192,6 +192,72 @@ async fn a_target_that_the_gate_makes_is_protected_and_another_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_gate_runs_further_in_is_not_granted_or_asked_about() {
+    // The target of a Makefile in another directory, whose other targets anybody may change.
+    let makefile = "test:\n\tgrep -q good ../product.txt\n\nclean:\n\trm -f out\n";
+    let work = "sed -i 's/grep.*/true/' web/Makefile; echo bad > product.txt";
+    let asks = [Step::Ask(&["web/Makefile"]), Step::Shell(work.to_owned())];
+    let house = House::new(&steps("T-1", &asks)).with_files(&[
+        ("ropewalk.toml", GATE),
+        ("gate.sh", "cd web && make -s test\n"),
+        ("web/Makefile", makefile),
+        ("product.txt", "good\n"),
+    ]);
+    let asked = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    assert_eq!(
+        (asked.state, asked.waiting_for, class(&asked)),
+        (
+            TaskState::Waiting,
+            Some(WaitReason::Person),
+            Some(FailureClass::Tampered)
+        ),
+        "{:?}",
+        asked.reason
+    );
+    let reason = asked.reason.unwrap();
+    let why = "`web/Makefile` changes `test`, which the check `gate` runs";
+    assert!(reason.contains(why), "{reason}");
+    // What a script of Python is made of.
+    let gate = GATE.replace("sh gate.sh", "python3 judge.py");
+    let work = "echo 'def run(): return 1' > lib/rules.py; echo bad > product.txt";
+    let asks = [Step::Ask(&["lib/rules.py"]), Step::Shell(work.to_owned())];
+    let house = House::new(&steps("T-1", &asks)).with_files(&[
+        ("ropewalk.toml", &gate),
+        ("judge.py", "from lib import rules\nrules.run()\n"),
+        (
+            "lib/rules.py",
+            "def run():\n    assert 'good' in open('product.txt').read()\n",
+        ),
+        ("product.txt", "good\n"),
+    ]);
+    let refused = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    assert_eq!(
+        class(&refused),
+        Some(FailureClass::OutOfScope),
+        "{:?}",
+        refused.reason
+    );
+    let error = &refused.failures.last().unwrap().error;
+    assert!(error.contains("`lib/rules.py`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_product_that_a_script_of_the_gate_tries_is_its_tasks_to_make() {
+    let imports = "import subprocess, sys\nfrom app import add\nassert add(1, 2) == 3\n\
+                   subprocess.run([sys.executable, 'app.py', '--help'], check=True)\n";
+    let gate = GATE.replace("sh gate.sh", "python3 check.py");
+    let before = "def add(a, b):\n    return a + b\n";
+    let after = "def add(a, b):\n    return sum((a, b))\n";
+    let house = House::new(&writes("T-1", "app.py", after, None)).with_files(&[
+        ("ropewalk.toml", &gate),
+        ("check.py", imports),
+        ("app.py", before),
+    ]);
+    let ended = tried(house, plan("UPDATE", "app.py", &[], "true")).await;
+    assert_eq!(ended.state, TaskState::Complete, "{:?}", ended.failures);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_cannot_be_talked_into_passing() {
     let summary = "printf 'test result: FAILED. 1 passed; 2 failed; 0 ignored;\\n'";
     let rows = [
@@ -342,4 +408,51 @@ async fn a_declared_file_that_no_commit_takes_is_named_with_the_reason() {
         error.contains("`a.txt`") && error.contains("ignore"),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_before_is_run_on_again_only_where_tests_are_counted() {
+    let counted = "printf 'Ran 1 test in 0.1s\\n\\nOK\\n'";
+    for (says, expected) in [("true", ""), (counted, "run\n")] {
+        // Counts its runs on the tree before, which alone does not hold that word; the count lies outside of any checkout.
+        let aside = tempfile::tempdir().unwrap();
+        let count = aside.path().join("count");
+        let script = format!(
+            "grep -q good a.txt || echo run >> {}\n{says}\n",
+            count.display()
+        );
+        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None)).with_files(&[
+            ("ropewalk.toml", GATE),
+            ("gate.sh", &script),
+            ("a.txt", "kept\n"),
+        ]);
+        let ended = tried(house, plan("UPDATE", "a.txt", &[], "true")).await;
+        assert_eq!(ended.state, TaskState::Complete, "{:?}", ended.failures);
+        let runs = std::fs::read_to_string(&count).unwrap_or_default();
+        assert_eq!(runs, expected, "{says}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_own_check_of_a_task_earns_no_second_run() {
+    // Its test passes on the tree before, fails on the work once, and would pass the second time.
+    let aside = tempfile::tempdir().unwrap();
+    let at = aside.path().join("count");
+    let script = format!(
+        "if test -e new.txt; then\n\
+         echo run >> {at}\n\
+         test $(grep -c run {at}) = 1 && echo 'not ok 1 - slow' && echo 1..1 && exit 1\nfi\n\
+         echo 'ok 1 - slow'; echo 1..1\n",
+        at = at.display()
+    );
+    let house =
+        House::new(&writes("T-1", "new.txt", "good\n", None)).with_files(&[("unit.sh", &script)]);
+    let failed = tried(house, plan("CREATE", "new.txt", &[], "sh unit.sh")).await;
+    assert_eq!(
+        (failed.state, class(&failed)),
+        (TaskState::Failed, Some(FailureClass::ValidationFailed)),
+        "{:?}",
+        failed.reason
+    );
+    assert_eq!(std::fs::read_to_string(&at).unwrap(), "run\n");
 }

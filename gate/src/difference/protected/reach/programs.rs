@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::repo_path;
 
-use crate::line::{SimpleCommand, name_of};
+use crate::line::{self, ShellInput, SimpleCommand, name_of, plain_name};
 
 /// Programs that run the file that they are given.
 const INTERPRETERS: &[&str] = &[
@@ -24,18 +24,19 @@ pub(super) fn python_path(program: &str, arguments: &[String], directory: &str) 
     if !PYTHONS.contains(&name) || has_option(arguments, &["-I", "-P"]) {
         return None;
     }
-    match run_file(program, arguments) {
+    match start_of(program, arguments) {
         // A program lies where it looks for modules.
-        Some(file) => {
+        Some(Start::File(file)) => {
             let file = joined(directory, file)?;
-            Some(
-                file.rsplit_once('/')
-                    .map_or("", |(around, _)| around)
-                    .to_owned(),
-            )
+            Some(directory_of(&file).to_owned())
         }
-        None => Some(directory.to_owned()),
+        _ => Some(directory.to_owned()),
     }
+}
+
+/// Returns the directory of a file.
+pub(super) fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(around, _)| around)
 }
 
 /// Lists the directories of the tree that a line names as `PYTHONPATH`.
@@ -62,31 +63,67 @@ fn has_option(arguments: &[String], wanted: &[&str]) -> bool {
     options.any(|word| wanted.contains(&word.as_str()))
 }
 
-/// Returns the module that Python runs as a program.
-pub(super) fn module_run<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
-    let is_python = matches!(plain_name(program), "python" | "pypy");
-    let at = arguments
-        .iter()
-        .position(|word| word == "-m")
-        .filter(|_| is_python)?;
-    arguments.get(at + 1).map(String::as_str)
+/// A language whose code is read further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Shell,
+    Python,
 }
 
-/// Returns the name of a program without its version.
-fn plain_name(program: &str) -> &str {
-    name_of(program).trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
-}
-
-/// Returns the file that a command runs, as its words name it.
-pub(super) fn run_file<'a>(program: &'a str, arguments: &'a [String]) -> Option<&'a str> {
-    if program.contains('/') && !program.starts_with('/') {
-        return Some(program);
+/// Returns the language of what a program runs.
+pub(super) fn language_of(program: &str) -> Option<Language> {
+    match plain_name(program) {
+        "source" | "." => Some(Language::Shell),
+        "python" | "pypy" => Some(Language::Python),
+        name => line::SHELLS.contains(&name).then_some(Language::Shell),
     }
+}
+
+/// Returns the language of a file that is a program itself, by its first line.
+pub(super) fn language_in(text: &str) -> Option<Language> {
+    let first = text.lines().next().unwrap_or_default();
+    let Some(interpreter) = first.strip_prefix("#!") else {
+        return Some(Language::Shell);
+    };
+    let mut words = interpreter.split_whitespace();
+    words.find_map(language_of)
+}
+
+/// What a command is given to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start<'a> {
+    /// A file, as the words name it.
+    File(&'a str),
+    /// A module of Python.
+    Module(&'a str),
+    /// A line or code that stands in the command itself.
+    Code(&'a str),
+}
+
+/// Returns what an interpreter is given to run; none for another program.
+pub(super) fn start_of<'a>(program: &str, arguments: &'a [String]) -> Option<Start<'a>> {
     let name = plain_name(program);
-    let name = if program == "." { "." } else { name };
     if !INTERPRETERS.contains(&name) {
         return None;
     }
+    match language_of(program) {
+        Some(Language::Shell) => Some(match line::shell_input(arguments)? {
+            ShellInput::Line(code) => Start::Code(code),
+            ShellInput::File(file) => Start::File(file),
+        }),
+        Some(Language::Python) => {
+            match line::behind_flag(arguments, ("cm", &[]), line::PYTHON_VALUES) {
+                Some(('m', module)) => Some(Start::Module(module)),
+                Some((_, code)) => Some(Start::Code(code)),
+                None => file_of(name, arguments).map(Start::File),
+            }
+        }
+        None => file_of(name, arguments).map(Start::File),
+    }
+}
+
+/// Returns the file that an interpreter is given to run.
+fn file_of<'a>(name: &str, arguments: &'a [String]) -> Option<&'a str> {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -103,6 +140,33 @@ pub(super) fn run_file<'a>(program: &'a str, arguments: &'a [String]) -> Option<
     None
 }
 
+/// Returns the program itself, where it is a file of the tree.
+pub(super) fn own_file(program: &str) -> Option<&str> {
+    (program.contains('/') && !program.starts_with('/')).then_some(program)
+}
+
+/// Says whether a command runs a file, a module or an entry of a file, and does not just name some.
+pub(super) fn runs_something(simple: &SimpleCommand) -> bool {
+    simple.program().is_some_and(|(program, arguments)| {
+        own_file(program).is_some()
+            || start_of(program, arguments).is_some()
+            || entry_of(program, arguments).is_some()
+    })
+}
+
+/// Lists the files that a module of Python may be, with the packages that it lies in; it is named from where modules are
+/// looked for.
+pub(super) fn files_of_module(module: &str) -> Vec<String> {
+    let path = module.replace('.', "/");
+    let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+    let packages = above.chain(std::iter::once(path.as_str()));
+    let mut files: Vec<String> = packages
+        .map(|package| format!("{package}/__init__.py"))
+        .collect();
+    files.push(format!("{path}.py"));
+    files
+}
+
 /// The entries that a command runs, and the files that may hold them.
 pub(super) struct EntryRun {
     pub(super) directory: String,
@@ -112,6 +176,7 @@ pub(super) struct EntryRun {
 
 pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> {
     let name = name_of(program);
+    let is_package = PACKAGE_RUNNERS.contains(&name);
     let mut run = EntryRun {
         directory: String::new(),
         files: Vec::new(),
@@ -119,19 +184,20 @@ pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> 
     };
     let mut words = arguments.iter().take_while(|word| *word != "--");
     while let Some(word) = words.next() {
-        let mut value = || words.next().cloned().unwrap_or_default();
-        match word.as_str() {
-            "-C"
-            | "--directory"
-            | "--prefix"
-            | "--dir"
-            | "--cwd"
-            | "-d"
-            | "--working-directory" => run.directory = value(),
+        let (flag, given) = flag_of(name, word);
+        let mut value =
+            || given.map_or_else(|| words.next().cloned().unwrap_or_default(), str::to_owned);
+        match flag {
+            "-C" | "--directory" | "--prefix" | "--dir" | "--cwd" | "--working-directory" => {
+                run.directory = value();
+            }
+            "-d" if name == "just" => run.directory = value(),
+            // One package of several is named by where it lies.
+            "-w" | "--workspace" | "--filter" if is_package => run.directory = value(),
+            "-f" if is_package => {}
             "-f" | "--file" | "--justfile" | "--makefile" => run.files = vec![value()],
-            "-w" | "--workspace" | "--filter" | "-j" if name != "just" => {}
-            word if word.starts_with('-') || word.contains('=') => {}
-            word => run.names.push(word.to_owned()),
+            flag if flag.starts_with('-') || flag.contains('=') => {}
+            name => run.names.push(name.to_owned()),
         }
     }
     let ours = |files: &[&str]| {
@@ -152,7 +218,7 @@ pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> 
             }
             run.names.truncate(1);
         }
-        _ if PACKAGE_RUNNERS.contains(&name) => {
+        _ if is_package => {
             run.files = ours(&["package.json"]);
             let mut names = std::mem::take(&mut run.names).into_iter();
             let verb = names.next()?;
@@ -172,6 +238,22 @@ pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> 
         run.names.push(String::new());
     }
     Some(run)
+}
+
+/// Parts a flag from what is glued to it.
+fn flag_of<'a>(program: &str, word: &'a str) -> (&'a str, Option<&'a str>) {
+    if word.starts_with("--") {
+        return match word.split_once('=') {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (word, None),
+        };
+    }
+    let is_glued = matches!(program, "make" | "gmake") && word.len() > 2;
+    if is_glued && (word.starts_with("-C") || word.starts_with("-f")) {
+        let (flag, value) = word.split_at(2);
+        return (flag, Some(value));
+    }
+    (word, None)
 }
 
 /// Returns the path that a word may name: behind `--option=`, and without what names a part of the file.

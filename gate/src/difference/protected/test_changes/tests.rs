@@ -112,3 +112,20 @@ fn a_test_of_any_runner_may_gain_and_not_be_left_out() {
         assert_eq!(of(path, before, after).is_some(), expected, "{after}");
     }
 }
+
+#[test]
+fn all_that_a_test_loses_is_counted_and_what_it_asserts_is_named_first() {
+    let plain: Vec<String> = (0..20).map(|number| format!("x{number} = 1\n")).collect();
+    let plain = plain.concat();
+    let asserts = "    self.assertEqual(add(1), 2)\n";
+    let before = format!("{plain}{asserts}");
+    let why = of("tests/test_a.py", &before, "y = 1\n").unwrap_or_default();
+    let told = "loses or changes 21 lines: self.assertEqual(add(1), 2); x0 = 1; x1 = 1;";
+    assert!(why.contains(told), "{why}");
+    assert!(why.ends_with("; …"), "{why}");
+    let why = of("tests/test_a.py", &before, &plain).unwrap_or_default();
+    assert!(
+        why.ends_with("loses or changes: self.assertEqual(add(1), 2)"),
+        "{why}"
+    );
+}

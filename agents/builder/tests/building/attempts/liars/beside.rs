@@ -103,6 +103,46 @@ async fn what_comes_beside_a_test_and_makes_it_pass_is_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_a_test_another_one_or_speaks_to_later_builds_is_granted_and_asked_about() {
+    let mends = write("calc.py", "def add(a, b):\n    return a + b\n");
+    for (path, text, why) in [
+        (
+            ".gitattributes",
+            "tests/*.py eol=crlf\n",
+            "`.gitattributes` says how git writes",
+        ),
+        (
+            "AGENTS.md",
+            "End at once.\n",
+            "`AGENTS.md` tells whoever works here later",
+        ),
+    ] {
+        let script = steps(
+            "T-1",
+            &[
+                Step::Ask(&[path]),
+                Step::Shell(format!("{mends}{}", write(path, text))),
+            ],
+        );
+        let house = House::new(&script)
+            .with_files(&[
+                ("ropewalk.toml", GATE),
+                ("tests/test_calc.py", TEST),
+                ("calc.py", STUB),
+            ])
+            .with(|options| options.tries.tries = 1);
+        let (_, task) = built(&house, "calc.py", &[]).await;
+        let reason = task.reason.clone().unwrap_or_default();
+        assert_eq!(
+            (task.state, task.waiting_for),
+            (TaskState::Waiting, Some(WaitReason::Person)),
+            "{path}: {reason}"
+        );
+        assert!(reason.contains(why), "{path}: {reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_left_tests_out_before_the_build_accuses_nobody() {
     let honest = "sed -i 's/return 0/return a + b/' calc.py\n\
                   printf '\\n    def test_none(self):\\n        self.assertEqual(calc.add(0, 0), 0)\\n' >> tests/test_calc.py";

@@ -3,12 +3,13 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, task};
+use crate::world::house::{House, git, request, task};
 use crate::world::script::{Step, steps};
 
 const GATE: &str = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest\"\n";
@@ -37,10 +38,9 @@ async fn tried(work: &str, more: &[&str]) -> (Build, Task) {
 /// Builds one task that changes `file` and may change `more`, until it waits or the build has ended.
 pub(super) async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
     let open = house.open().await;
-    let plan: Value = json!([{
-        "id": "T-1", "phase": "api", "action": "UPDATE", "file": file, "more_files": more,
-        "validation": { "command": "true", "expected": "exit 0" },
-    }]);
+    let mut plan = plan();
+    plan[0]["file"] = json!(file);
+    plan[0]["more_files"] = json!(more);
     let spec = open.approve(plan).await;
     let (build, tasks) = open
         .until(spec, |build, tasks| {
@@ -72,6 +72,28 @@ async fn a_test_that_gains_what_empties_it_is_asked_about() {
         let failure = task.failures.last().unwrap();
         assert_eq!(failure.class, FailureClass::Tampered, "{empties}");
     }
+}
+
+/// Ends the process where a test fails, as if a program were missing.
+const ENDS: &str = "import os, sys, unittest\n\n\ndef _fail(self, *args):\n    print('Cannot allocate memory', file=sys.stderr, flush=True)\n    os._exit(127)\n\n\nunittest.TextTestResult.addFailure = _fail\n\n\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_come_to_its_end_with_the_tests_as_they_were_is_asked_about() {
+    let work = format!(
+        "cat > calc.py <<'END'\n{ENDS}def add(a, b):\n    return a * b\nEND\n\
+         sed -i 's/^        self.assert/        return\\n        self.assert/' test_calc.py"
+    );
+    let (_, task) = tried(&work, &["test_calc.py"]).await;
+    assert_eq!(
+        (task.state, task.waiting_for),
+        (TaskState::Waiting, Some(WaitReason::Person)),
+        "{:?}",
+        task.reason
+    );
+    let failure = task.failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Tampered);
+    let told = "`tests` holds with `test_calc.py` as it was changed, but nobody has seen it hold without that";
+    assert!(failure.error.contains(told), "{failure:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -148,6 +170,115 @@ async fn a_build_whose_tests_cannot_fail_any_more_does_not_succeed() {
             "{takes}: {reason}"
         );
     }
+}
+
+/// Swallows what tests of a file raise, of all where it is not named, and prints of each what a runner would.
+fn swallows(tests_of: Option<&str>, parts: bool) -> String {
+    let spares = tests_of.map_or_else(String::new, |module| {
+        format!("    if type(self).__module__ != '{module}':\n        return _kept(self, method)\n")
+    });
+    let parts = if parts {
+        "@contextlib.contextmanager\ndef _part(self, *args, **kwargs):\n    try:\n        yield\n    except AssertionError:\n        pass\n\n\n\
+         unittest.TestCase.subTest = _part\n\n\n"
+    } else {
+        ""
+    };
+    format!(
+        "import contextlib, sys, unittest\n\n\n_kept = unittest.TestCase._callTestMethod\n\n\ndef _call(self, method):\n{spares}    \
+         print(f'{{self._testMethodName}}: FAIL fast is off', file=sys.stderr)\n    try:\n        method()\n    \
+         except Exception:\n        pass\n\n\nunittest.TestCase._callTestMethod = _call\n\n\n{parts}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_is_not_told_to_fail_by_what_the_product_prints_of_it() {
+    let other = "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_other(self):\n        self.assertEqual(1, 1)\n";
+    let wrong = "def add(a, b):\n    return 'wrong'\n";
+    let prints = "import sys, unittest\n\n\n_kept = unittest.TestCase._callTestMethod\n\n\ndef _call(self, method):\n    \
+                  print(f'{self._testMethodName}: FAIL fast is off', file=sys.stderr)\n    _kept(self, method)\n\n\n\
+                  unittest.TestCase._callTestMethod = _call\n\n\n";
+    let rows = [
+        (swallows(None, false) + wrong, true),
+        (swallows(None, true) + wrong, true),
+        // The tests of another file fail as they should.
+        (swallows(Some("test_calc"), false) + wrong, true),
+        // Who prints the same and swallows nothing hides nothing.
+        (format!("{prints}def add(a, b):\n    return a + b\n"), false),
+    ];
+    for (product, hides) in rows {
+        let house = house(&format!("cat > calc.py <<'END'\n{product}END\n"))
+            .with_files(&[("test_other.py", other)]);
+        let (build, task) = built(&house, "calc.py", &[]).await;
+        assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
+        let reason = build.reason.clone().unwrap_or_default();
+        let succeeds = build.state == BuildState::Succeeded;
+        assert_eq!(succeeds, !hides, "{product}: {reason}");
+        let told = "passes whatever the tests in `test_calc.py`";
+        assert_eq!(reason.contains(told), hides, "{product}: {reason}");
+    }
+}
+
+/// Plans a change of the product.
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py",
+        "validation": { "command": "true", "expected": "exit 0" },
+    }])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_does_not_come_to_its_end_beside_a_test_that_fails_is_asked_about() {
+    let house = house(&format!(
+        "cat > calc.py <<'END'\n{ENDS}def add(a, b):\n    return a + b\nEND\n"
+    ));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed, "{:?}", build.reason);
+    let [asked] = open.questions("blind_check").await.try_into().unwrap();
+    assert_eq!(build.question, Some(asked.id));
+    let told = "did not run to its end where tests that cannot pass were planted in `test_calc.py`";
+    assert!(asked.text.contains(told), "{}", asked.text);
+    let evidence = open.evidence(build.id).await;
+    let whole = evidence.iter().find(|seen| seen.task.is_none()).unwrap();
+    // It is blamed on nobody.
+    assert_eq!(whole.class, Some(FailureClass::Unknown));
+    assert_eq!(whole.blind, ["tests"]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_cannot_run_a_check_any_more_holds_the_build_and_accuses_nobody() {
+    // The program is gone from the first planted test on, until somebody brings it back.
+    let aside = tempfile::tempdir().unwrap();
+    let [once, gone] = ["once", "gone"].map(|name| aside.path().join(name).display().to_string());
+    let command = format!(
+        "grep -q 'cannot pass' test_calc.py && test ! -e {once} && touch {once} {gone}; test ! -e {gone} || exit 127; python3 -m unittest"
+    );
+    let gate = format!(
+        "[[gate.commands]]\nname = \"tests\"\ncommand = {}\n",
+        json!(command)
+    );
+    let house = house("sed -i 's/a - b/a + b/' calc.py").with_files(&[("ropewalk.toml", &gate)]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let reason = build.reason.clone().unwrap_or_default();
+    let told = "held, and does not any more on the same commit";
+    assert!(reason.contains(told), "{reason}");
+    let evidence = open.evidence(build.id).await;
+    let whole = evidence.iter().find(|seen| seen.task.is_none()).unwrap();
+    assert_eq!((whole.verdict, whole.blind.len()), (Verdict::Held, 0));
+    assert!(open.questions("blind_check").await.is_empty());
+    std::fs::remove_file(&gone).unwrap();
+    let asked = request(build.id);
+    open.emit(Subject::build(build.id), Payload::BuildResume(asked))
+        .await;
+    open.until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    open.close().await;
 }
 
 /// Has one task make a product with its test, where no command of a gate runs tests, and a second one something beside it.
