@@ -18,9 +18,9 @@ states! {
     /// Says how far a build has come.
     BuildState ("build") {
         /// Approved, not begun.
-        Queued = "queued" => [Priming, Stopped, Failed],
+        Queued = "queued" => [Priming, Paused, Stopped, Failed],
         /// Its context and task graph are being laid.
-        Priming = "priming" => [Running, Failed, Stopped],
+        Priming = "priming" => [Running, Paused, Failed, Stopped],
         /// Its tasks run.
         Running = "running" => [Paused, Verifying, Failed, Stopped],
         /// It stands still; `pause_reason` says why.
@@ -232,6 +232,26 @@ impl Build {
     pub fn gives_way(&self) -> bool {
         let amended = self.stop == Some(StopCause::Amended);
         self.state == BuildState::Stopped && amended && self.completed_at.is_none()
+    }
+
+    /// Says that it moves again on the word of a person alone; what a provider holds up, or a budget of the day, goes on by itself.
+    pub fn rests(&self) -> bool {
+        match self.state {
+            BuildState::Failed | BuildState::Stopped => true,
+            BuildState::Paused => match self.pause_reason {
+                Some(PauseReason::Quota | PauseReason::Outage) => false,
+                Some(PauseReason::Budget) => {
+                    let scope = self.exhausted.as_deref();
+                    scope.is_none_or(|scope| !scope.starts_with("day/"))
+                }
+                Some(PauseReason::Person | PauseReason::Conflict) | None => true,
+            },
+            BuildState::Queued
+            | BuildState::Priming
+            | BuildState::Running
+            | BuildState::Verifying
+            | BuildState::Succeeded => false,
+        }
     }
 
     /// Says that attempts which run may go on, and land.

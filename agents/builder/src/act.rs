@@ -2,7 +2,7 @@
 
 mod abandon;
 mod amend;
-mod answers;
+pub(super) mod answers;
 mod approve;
 pub(super) mod control;
 mod files;

@@ -29,6 +29,7 @@ use super::error::BuilderError;
 use super::land::LandError;
 use super::machine::TopicQuestion;
 use super::scheduler::adopt::adopted;
+use tried::Tries;
 
 /// So much of a difference goes into a question.
 const DIFFERENCE_BYTES: usize = 8 * 1024;
@@ -62,20 +63,18 @@ pub(crate) async fn task_failed(
     } = failed;
     let error = task.failures.last().map_or("", |failure| &failure.error);
     let failures: Vec<&Failure> = task.earlier_failures.iter().chain(&task.failures).collect();
-    let attempts = failures.last().map_or(0, |last| last.attempt);
-    let mut said = tried::said(context, task).await?;
-    said.extend(summary.map(|summary| (attempts, summary)));
+    let mut tries = Tries::load(context, task).await?;
+    if let Some(last) = failures.last() {
+        tries.add(last.attempt, summary);
+    }
     let values = BTreeMap::from([
         ("task_id", task.id.to_string()),
-        ("attempts", attempts.to_string()),
+        ("attempts", tries.count(&failures).to_string()),
         (
             "error_message",
             clip::ends(error.trim(), ERROR_BYTES, Weight::Tail).into_owned(),
         ),
-        (
-            "attempts_list",
-            tried::every_attempt(&failures, &said).join("\n"),
-        ),
+        ("attempts_list", tries.told(&failures).join("\n")),
         ("standing", standing.told()),
         ("recommended", recommended(class).to_owned()),
     ]);
@@ -232,7 +231,7 @@ pub(crate) async fn of_model(
     let asking = QuestionRequest {
         kind: QuestionKind::Blocking,
         trigger: trigger.as_str().to_owned(),
-        text: format!("Task {}: {}", task.id, question.question.trim()),
+        text: in_words_of_model(&task.id, &question.question),
         context: question.why.trim().to_owned(),
         choices: choices.collect(),
         free_text: true,
@@ -244,6 +243,12 @@ pub(crate) async fn of_model(
         idea: Some(build.idea.clone()),
     };
     put_asking(shared, context, changes, asking).await
+}
+
+/// Shows a question as one of a model in each of its lines, so that nobody takes it for one of this program.
+fn in_words_of_model(task: &TaskId, question: &str) -> String {
+    let lines = question.trim().replace('\n', "\n> ");
+    format!("The model of task {task} asks: {lines}")
 }
 
 fn about_task(build: &Build, task: &Task) -> About {
@@ -289,6 +294,20 @@ pub(crate) async fn branch_refused(
 ) -> Result<Option<QuestionId>, BuilderError> {
     let values = BTreeMap::from([("branch", build.branch.clone()), ("why", why)]);
     let draft = shared.questions.render(Trigger::BranchRefused, &values)?;
+    let about = About::Build { build: build.id };
+    put(shared, context, changes, build, about, draft).await
+}
+
+/// Asks how to go on with a build whose work ended the program too often.
+pub(crate) async fn build_held(
+    shared: &SharedState,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    why: String,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([("idea", build.idea.to_string()), ("why", why)]);
+    let draft = shared.questions.render(Trigger::BuildHeld, &values)?;
     let about = About::Build { build: build.id };
     put(shared, context, changes, build, about, draft).await
 }

@@ -43,6 +43,7 @@ use super::SharedState;
 use super::budget;
 use super::claim::Claim;
 use super::context::of_build;
+use super::decide::failure::rest;
 use super::error::BuilderError;
 use super::isolation;
 use super::machine::TopicQuestion;
@@ -189,11 +190,8 @@ async fn record(
                 let fault = Fault::new(FailureClass::Interrupted, ending::told_cut_off(&error));
                 return ending::failed(shared, context, work.ids(), &fault, report).await;
             }
-            // Longer and longer, so that what does not mend by itself does not spin.
-            let doublings = work.claim.attempt.number.min(6);
-            let tries = &shared.options.tries;
             let cut = Some(Cut {
-                pause: (tries.backoff * (1 << doublings)).min(tries.backoff_cap),
+                pause: rest(work.claim.rested, &shared.options.tries),
                 counts: error.may_be_the_works(),
             });
             let why = error.to_string();
@@ -206,16 +204,16 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     if work.claim.task.block.action == Action::Verify {
         return verify(work, report).await;
     }
-    match join::join(work).await? {
-        JoinOutcome::Stands(head) if joining::has_come_in(work, &head).await? => {
-            return joining::leave_to_verify(work).await;
-        }
-        JoinOutcome::Stands(head) => work.stand_on(joining::base(work, head).await?),
+    let head = match join::join(work).await? {
+        JoinOutcome::Stands(head) => head,
         JoinOutcome::Failed(fault) => return Ok(Ending::Failed(fault)),
         JoinOutcome::Lost(reason) => return Ok(Ending::Interrupted(reason)),
+    };
+    if let Some(ending) = joining::begin(work, &head).await? {
+        return Ok(ending);
     }
     if let Some(kept) = &work.claim.task.regate {
-        return regate::regate(work, kept, report).await;
+        return regate::regate(work, (&head, kept), report).await;
     }
     if let Some(ending) = regate::by_hand::take_up(work, report).await? {
         return Ok(ending);
@@ -507,6 +505,7 @@ async fn gate_files(work: &Work<'_>) -> Result<Vec<RepoPath>, BuilderError> {
 async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
     let mut background = Background::load(work).await?;
     background.earlier = earlier::find(work).await?;
+    background.answers = earlier::answers(work).await?;
     background.budget = prompt::budget(work).await?;
     Ok(background)
 }

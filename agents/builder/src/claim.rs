@@ -5,17 +5,20 @@ pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use ropewalk_coordination::locks::{self, LockRequest};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, RefusedTry};
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::lease::Holder;
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, retry_on_conflict};
 
 use super::SharedState;
 use super::context::{Plan, builds_in, of_build};
+use super::decide::failure;
 use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
@@ -40,6 +43,10 @@ pub(crate) struct Claim {
     pub(crate) round: u32,
     /// What the gate refused in this round already; a conversation that is taken up again comes by it once more.
     pub(crate) refused: Vec<RefusedTry>,
+    /// The first try of its conversation: what failed from there on was met in it.
+    pub(crate) since: u32,
+    /// How long the task rested before it, where the attempt before could not go on.
+    pub(crate) rested: Option<TimeDelta>,
 }
 
 /// Claims the most fitting task that is free; none when there is nothing to do.
@@ -73,6 +80,7 @@ enum Look {
 async fn look(shared: &SharedState, context: &Context) -> Result<Look, BuilderError> {
     let mut found = Look::Nothing;
     if outages::of_builds(shared, context).await?.is_some() {
+        shared.isolation.let_no_task_wait();
         return Ok(found);
     }
     let turn = shared.isolation.turn(shared, context).await?;
@@ -141,6 +149,7 @@ async fn attempt(
         Ok(committed) => {
             let token = committed.token.unwrap_or_default();
             let files = request.files.into_iter();
+            let number = attempt.number;
             Ok(Look::Claimed(Box::new(Claim {
                 build: build.record.clone(),
                 task: claimed,
@@ -150,6 +159,8 @@ async fn attempt(
                 after,
                 round: round.number,
                 refused: round.refused,
+                since: round.since.unwrap_or(number),
+                rested: round.rested,
             })))
         }
         // Somebody was faster; the next look sees what is left.
@@ -224,15 +235,26 @@ fn contest(
     changes.emit(conflict(context, task, file, owner));
 }
 
+/// Names the conversation of a round about a task, as the journal does.
+pub(crate) fn conversation(task: &Task, round: u32) -> String {
+    format!("attempt/{}/{}/{round}", task.build, task.id)
+}
+
 /// A conversation about a task.
 struct Round {
     /// Counts tries, from 1, as the script and the journal do.
     number: u32,
     refused: Vec<RefusedTry>,
+    /// The first try of it; none where nobody began it.
+    since: Option<u32>,
     /// Whether its try is begun already: it was cut off after it was sent back, or what it made goes to the gate again as it is.
     goes_on: bool,
-    /// Whether somebody began it before.
+    /// Whether a model has replied in it before.
     resumes: bool,
+    /// What it came to so far, where it is taken up: whoever goes through it again comes to that again.
+    made: Vec<CommitId>,
+    /// How long the task rested since somebody who held it could not go on.
+    rested: Option<TimeDelta>,
 }
 
 /// Finds the conversation that an attempt goes on with: a new one where the last came to an end of its own.
@@ -246,25 +268,55 @@ async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
         let same = attempts.iter().filter(move |one| one.round == round);
         same.flat_map(|one| one.tries.iter().cloned())
     };
-    // An interruption with a reason was meant to end what was tried; a crash was not.
-    let ended = attempts
-        .iter()
-        .filter(|attempt| attempt.state == AttemptState::Failed || attempt.failure.is_some());
+    let ended = attempts.iter().filter(|attempt| was_last(attempt));
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX - 1);
     let tried = ended
         .clone()
         .map(|attempt| attempt.round + count(refused_in(attempt.round).count()))
         .max();
     // Attempts of before rounds were stored count one by one.
-    let number = tried.unwrap_or_default().max(count(ended.count())) + 1;
-    let last = attempts.iter().rfind(|one| one.round == number);
+    let next = tried.unwrap_or_default().max(count(ended.count())) + 1;
+    // What was begun once goes on, whatever was counted before it.
+    let open = attempts.iter().filter(|attempt| !was_last(attempt));
+    let begun = open.map(|attempt| attempt.round).max();
+    let number = next.max(begun.unwrap_or_default());
+    let of_round = attempts.iter().filter(|one| one.round == number);
+    let first = format!("{}/1", conversation(task, number));
+    let first = context.store.get::<ModelCall>(&first).await?;
+    let last = of_round.clone().next_back();
     let is_shown_again = task.regate.is_some() && !task.has_to_hear();
+    // A try that has failed is no more begun.
+    let mut failures = task.earlier_failures.iter().chain(&task.failures);
+    let is_over = failures.any(|failure| failure.attempt == task.attempts);
+    let was_sent_back = last.is_some_and(|one| !one.tries.is_empty());
+    // Several may have the same number. Whoever is to rest and has not failed was kept from going on.
+    let newest = of_round.clone().max_by_key(|one| one.started_at);
+    let ended_at = newest.and_then(|one| one.ended_at);
+    let rested = task.not_before.zip(ended_at).filter(|_| !is_over);
+    let made = of_round.clone().filter(|_| first.is_some());
+    let made = made.flat_map(|one| {
+        let tried = one.tries.iter().map(|tried| &tried.candidate);
+        one.candidate.iter().chain(tried)
+    });
     Ok(Round {
+        made: made.cloned().collect(),
         number,
         refused: refused_in(number).collect(),
-        goes_on: is_shown_again || last.is_some_and(|one| !one.tries.is_empty()),
-        resumes: last.is_some(),
+        since: of_round.map(|one| one.number).min(),
+        goes_on: !is_over && (is_shown_again || was_sent_back),
+        resumes: first.is_some(),
+        rested: rested.map(|(until, since)| until - since),
     })
+}
+
+/// Says whether an attempt was the last of its conversation: it failed with what nobody mends by waiting, or somebody meant to end
+/// what was tried. A crash ends no conversation.
+fn was_last(attempt: &Attempt) -> bool {
+    let has_failed = attempt.state == AttemptState::Failed;
+    match &attempt.failure {
+        Some(failure) => !has_failed || failure::ends_conversation(failure.class),
+        None => has_failed,
+    }
 }
 
 async fn claim(
@@ -305,9 +357,13 @@ async fn claim(
         goes_on: round.goes_on,
         resumes: round.resumes,
     };
-    let claimed = Scene::new(shared, context, build)
+    let mut claimed = Scene::new(shared, context, build)
         .task(&mut changes, task, input)
         .await?;
+    // A conversation that is gone through again finds the checkout as it was when it began.
+    claimed.resume_from = claimed
+        .resume_from
+        .filter(|kept| !round.made.contains(kept));
     changes.update(task, &claimed);
     changes.insert(&attempt);
     locks::acquire(&mut changes, request, now);

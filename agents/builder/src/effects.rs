@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ropewalk_config::Trigger;
 use ropewalk_coordination::locks;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, RefusedTry};
 use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
 use ropewalk_schemas::payload::{BuildPaused, LockReleased, TaskSkipped};
 use ropewalk_schemas::task::Task;
@@ -85,7 +85,15 @@ impl<'a> Scene<'a> {
                     attempt,
                     state,
                     failure,
-                } => self.end(changes, task, (attempt, state, failure)).await?,
+                    told_at,
+                } => {
+                    let end = AttemptEnd {
+                        state,
+                        failure,
+                        told_at,
+                    };
+                    self.end(changes, task, (attempt, end)).await?;
+                }
                 Effect::StopWaiting => stop_waiting(self.context, changes, &waiter).await?,
                 Effect::Wait(resource) => {
                     changes.put(&self.wait(waiter.clone(), resource));
@@ -204,13 +212,13 @@ impl<'a> Scene<'a> {
         &self,
         changes: &mut ChangeSet,
         task: &Task,
-        (attempt, state, failure): (AttemptId, AttemptState, Option<Failure>),
+        (attempt, end): (AttemptId, AttemptEnd),
     ) -> Result<(), BuilderError> {
         let store = &self.context.store;
         if let Some(row) = store.get::<Attempt>(&attempt_key(attempt)).await?
             && !row.state.is_final()
         {
-            self.close(changes, &row, state, failure);
+            self.close(changes, &row, end);
         }
         let locks = if let Some(locks) = &self.held {
             locks.clone()
@@ -237,24 +245,35 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn close(
-        &self,
-        changes: &mut ChangeSet,
-        before: &Versioned<Attempt>,
-        state: AttemptState,
-        failure: Option<Failure>,
-    ) {
+    fn close(&self, changes: &mut ChangeSet, before: &Versioned<Attempt>, end: AttemptEnd) {
         let report = self.report.clone();
         let known = |new: Vec<RepoPath>, old: &Vec<RepoPath>| {
             if new.is_empty() { old.clone() } else { new }
         };
+        let candidate = report.candidate.or_else(|| before.candidate.clone());
+        let preserve_ref = report.preserve_ref.or_else(|| before.preserve_ref.clone());
+        let summary = report.summary.or_else(|| before.summary.clone());
+        let mut failure = end.failure;
+        let mut tries = before.tries.clone();
+        if let Some((turn, candidate)) = end.told_at.zip(candidate.clone())
+            && let Some(failure) = failure.take()
+        {
+            tries.push(RefusedTry {
+                turn,
+                failure,
+                candidate,
+                preserve_ref: preserve_ref.clone(),
+                summary: summary.clone(),
+            });
+        }
         let after = Attempt {
-            state,
+            state: end.state,
+            tries,
             failure,
-            summary: report.summary.or_else(|| before.summary.clone()),
+            summary,
             tokens: report.tokens.max(before.tokens),
-            candidate: report.candidate.or_else(|| before.candidate.clone()),
-            preserve_ref: report.preserve_ref.or_else(|| before.preserve_ref.clone()),
+            candidate,
+            preserve_ref,
             granted: known(report.granted, &before.granted),
             gotchas: if report.gotchas.is_empty() {
                 before.gotchas.clone()
@@ -279,6 +298,14 @@ impl<'a> Scene<'a> {
             }),
         ));
     }
+}
+
+/// How an attempt ends.
+struct AttemptEnd {
+    state: AttemptState,
+    failure: Option<Failure>,
+    /// The turn of its conversation whose result tells why.
+    told_at: Option<u32>,
 }
 
 /// Names a task as the wait-for graph does.

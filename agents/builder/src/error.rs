@@ -56,6 +56,21 @@ pub(crate) enum BuilderError {
 }
 
 impl BuilderError {
+    /// Returns whether it is over once a person is done with what is theirs, and nobody has to ask them: they look at the branch, or
+    /// stopped what would publish it.
+    pub(crate) const fn is_left_to_people(&self) -> bool {
+        matches!(
+            self,
+            Self::Publish(
+                PublishError::CheckedOut(_)
+                    | PublishError::Dirty { .. }
+                    | PublishError::Filtered { .. }
+                    | PublishError::Refused { .. }
+                    | PublishError::Rewrites { .. }
+            )
+        )
+    }
+
     /// Returns whether the same work may be the reason, and not only the store or whoever was faster.
     pub(crate) const fn may_be_the_works(&self) -> bool {
         !matches!(self, Self::Read(_) | Self::Commit(_) | Self::Illegal(_))

@@ -209,6 +209,9 @@ impl Agent for BuildAgent {
         if let Payload::LockRevoked(lost) = &event.payload {
             self.shared.signals.cancel(lost.attempt_id, &lost.reason);
         }
+        if let Some(build) = act::answers::wants_publication(&event.payload) {
+            self.shared.signals.owe(build);
+        }
         self.shared.signals.wake_scheduler();
         self.shared.signals.wake_loops();
     }

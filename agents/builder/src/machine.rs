@@ -7,7 +7,7 @@
 //! the process of an attempt, follows from the stored state alone, so that a crash after the commit loses nothing.
 //!
 //! To add an input: a variant of `Input`, what it is called in `Input::wish`, its arm in `apply`; the diagram in
-//! `docs/machine.md` and the random histories of `tests/machine` follow from there.
+//! `docs/machine.md` and the random histories of `tests/histories` follow from there.
 
 pub mod build;
 pub mod effect;

@@ -1,6 +1,6 @@
 //! Wakes workers of this process and ends attempts that must not go on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ pub(crate) struct Signals {
     scheduler: watch::Sender<u64>,
     loops: watch::Sender<u64>,
     running: Mutex<HashMap<AttemptId, RunningAttempt>>,
+    owed: Mutex<HashSet<BuildId>>,
 }
 
 struct RunningAttempt {
@@ -32,6 +33,7 @@ impl Default for Signals {
             scheduler: watch::Sender::new(0),
             loops: watch::Sender::new(0),
             running: Mutex::default(),
+            owed: Mutex::default(),
         }
     }
 }
@@ -45,6 +47,17 @@ impl Signals {
     /// Asks the loops to look for tasks.
     pub(crate) fn wake_loops(&self) {
         self.loops.send_modify(|count| *count += 1);
+    }
+
+    /// Asks the scheduler to let the branch of a build follow its head, though the build has ended.
+    pub(crate) fn owe(&self, build: BuildId) {
+        self.owed().insert(build);
+        self.wake_scheduler();
+    }
+
+    /// Takes the builds whose branches somebody wants to follow their heads.
+    pub(crate) fn take_owed(&self) -> HashSet<BuildId> {
+        std::mem::take(&mut *self.owed())
     }
 
     /// Listens for the scheduler's bell.
@@ -114,5 +127,9 @@ impl Signals {
 
     fn running(&self) -> MutexGuard<'_, HashMap<AttemptId, RunningAttempt>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owed(&self) -> MutexGuard<'_, HashSet<BuildId>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

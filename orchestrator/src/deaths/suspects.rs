@@ -7,7 +7,7 @@ use ropewalk_runtime::in_hand::{InHand, Mark, WorkItem};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::{BuildId, TaskId};
-use ropewalk_store::{ChangeSet, DeliveryKey, Store};
+use ropewalk_store::{ChangeSet, DeliveryKey, Query, ReadError, Store};
 use tracing::warn;
 
 use super::DeathsError;
@@ -45,6 +45,11 @@ impl Suspects {
         format!("task/{build}/{task}")
     }
 
+    /// Names a piece of work on a build.
+    pub fn work(build: BuildId, what: &str) -> String {
+        format!("build/{build}/{what}")
+    }
+
     /// Takes `entity` in hand.
     pub fn hold(&self, entity: String, step: u32) -> Mark {
         self.in_hand.hold(entity, step)
@@ -62,14 +67,33 @@ impl Suspects {
 
     /// Returns what is to run alone, the one that is most likely innocent first.
     pub fn alone(&self) -> Vec<Deaths> {
-        let standing = self.standing();
-        let mut alone: Vec<Deaths> = standing
-            .values()
-            .filter(|deaths| decide::verdict(deaths.count) == Verdict::Alone)
-            .cloned()
-            .collect();
+        let mut alone = self.judged(Verdict::Alone);
         alone.sort_by_key(|deaths| deaths.count);
         alone
+    }
+
+    /// Returns what is not to run again by itself.
+    pub fn parked(&self) -> Vec<Deaths> {
+        self.judged(Verdict::Parked)
+    }
+
+    fn judged(&self, verdict: Verdict) -> Vec<Deaths> {
+        let standing = self.standing();
+        let judged = standing
+            .values()
+            .filter(|deaths| decide::verdict(deaths.count) == verdict);
+        judged.cloned().collect()
+    }
+
+    /// Looks which of what is suspected was freed since, by an answer that this process or another one handled.
+    pub async fn reread(&self, store: &Store) -> Result<(), ReadError> {
+        if self.standing().is_empty() {
+            return Ok(());
+        }
+        let rows = store.list::<Deaths>(Query::new()).await?;
+        let is_counted = |entity: &String| rows.iter().any(|row| row.entity == *entity);
+        self.standing().retain(|entity, _| is_counted(entity));
+        Ok(())
     }
 
     /// Lets `entity` go: it ended, or came further. What cannot be stored now is let go at the next start.

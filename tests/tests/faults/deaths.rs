@@ -1,4 +1,5 @@
-//! What the program itself dies of: a check that kills it, a handler that takes it down.
+//! What the program itself dies of: a check that kills it, of a task, of a whole build or of a landing, and a handler that
+//! takes it down.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -9,6 +10,7 @@ use nix::sys::signal::Signal;
 use ropewalk_schemas::AttemptId;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
@@ -16,8 +18,8 @@ use ropewalk_store::{DeliveryFilter, DeliveryState, Query, Store, Versioned};
 
 use crate::picture::store;
 use crate::project::Project;
-use crate::running::{RunningProgram, start, stop, until_events};
-use crate::sleepy::commit_gate;
+use crate::running::{RunningProgram, finish, start, stop, until_events};
+use crate::sleepy::{commit_all, commit_gate, commit_gate_of_builds};
 use crate::trial::{UNTIL_FAULT, approved};
 
 /// Starts `up` until `done` holds while it lives; answers how often it was ended by `signal` before that.
@@ -115,6 +117,98 @@ async fn a_check_that_kills_the_program_is_run_five_times_and_then_a_person_is_a
     project.finish_and_check().await?;
     let landed = tasks(&project).await?;
     ensure!(landed.iter().all(|task| task.state == TaskState::Complete));
+    Ok(())
+}
+
+/// Returns the open question of a trigger.
+async fn open_question(store: &Store, trigger: &str) -> anyhow::Result<Option<Question>> {
+    let pending = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("trigger", trigger);
+    let mut questions = store.list::<Question>(pending).await?;
+    Ok(questions.pop().map(Versioned::into_inner))
+}
+
+/// Returns the one build, and whether any work on it is still what the program may have died of.
+async fn build_of(project: &Project) -> anyhow::Result<(Build, bool)> {
+    let store = store(project.path()).await?;
+    let mut builds = store.list::<Build>(Query::new()).await?;
+    let suspected = store.list::<Deaths>(Query::new()).await?;
+    store.close().await?;
+    let is_suspected = suspected.iter().any(|row| row.entity.starts_with("build/"));
+    ensure!(builds.len() == 1, "{} builds", builds.len());
+    let build = builds.remove(0).into_inner();
+    Ok((build, is_suspected))
+}
+
+#[tokio::test]
+async fn a_check_of_the_whole_that_kills_the_program_holds_its_build_after_five_deaths()
+-> anyhow::Result<()> {
+    let project = approved()?;
+    let woken = project.path().join("woken");
+    let command = format!("test -e {} || kill -9 $PPID", woken.display());
+    commit_gate_of_builds(&project, &command)?;
+    let held = async |store: &Store| Ok(open_question(store, "build_held").await?.is_some());
+    let starting = || start(&project.runner, &["up"]);
+    let (deaths, mut up) = deaths_until(&project, starting, Signal::SIGKILL, held).await?;
+    assert_eq!(deaths, 5);
+    stop(&mut up).await?;
+    let (build, is_suspected) = build_of(&project).await?;
+    let reason = build.reason.unwrap_or_default();
+    assert_eq!(build.state, BuildState::Paused, "{reason}");
+    ensure!(reason.contains("ended 5 times in a row"), "{reason}");
+    ensure!(!is_suspected, "what is held is held for nothing");
+    let listed = project.verb(&["build", "list"], "")?.to_string();
+    ensure!(listed.contains("ended 5 times in a row"), "{listed}");
+
+    // A person mends it and has it done again.
+    std::fs::write(&woken, "")?;
+    let question = build.question.map(|id| id.to_string()).unwrap_or_default();
+    project.verb(&["question", "answer", &question, "again"], "")?;
+    project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn a_landing_that_kills_the_program_is_refused_after_five_deaths() -> anyhow::Result<()> {
+    let project = approved()?;
+    let woken = project.path().join("woken");
+    let command = format!(
+        "test -e {} || ! test -e late.txt || kill -9 $PPID",
+        woken.display()
+    );
+    commit_gate_of_builds(&project, &command)?;
+    finish(&project.runner, project.path(), 1).await?;
+    // What the branch is joined with makes its check deadly.
+    std::fs::write(project.repository().join("late.txt"), "late\n")?;
+    commit_all(&project, "Come late")?;
+    let (build, _) = build_of(&project).await?;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let question = build.question.map(|id| id.to_string()).unwrap_or_default();
+    project.verb(&["question", "answer", &question, "merge"], "")?;
+    let refused =
+        async |store: &Store| Ok(open_question(store, "landing_refused").await?.is_some());
+    let starting = || start(&project.runner, &["up"]);
+    let (deaths, mut up) = deaths_until(&project, starting, Signal::SIGKILL, refused).await?;
+    assert_eq!(deaths, 5);
+    stop(&mut up).await?;
+    let (build, is_suspected) = build_of(&project).await?;
+    let reason = build.reason.unwrap_or_default();
+    ensure!(
+        reason.starts_with("not landed: the program ended 5 times"),
+        "{reason}"
+    );
+    ensure!(build.merged.is_none() && !is_suspected);
+
+    std::fs::write(&woken, "")?;
+    let question = build.question.map(|id| id.to_string()).unwrap_or_default();
+    project.verb(&["question", "answer", &question, "try-again"], "")?;
+    let landed = async |store: &Store| {
+        let builds = store.list::<Build>(Query::new()).await?;
+        Ok(builds.iter().any(|build| build.merged.is_some()))
+    };
+    let (deaths, mut up) = deaths_until(&project, starting, Signal::SIGKILL, landed).await?;
+    assert_eq!(deaths, 0);
+    stop(&mut up).await?;
     Ok(())
 }
 

@@ -71,15 +71,35 @@ impl SleepyGate {
 /// Commits a gate of one command to the repository of `project`, and lets commands reach beyond their checkouts, to what
 /// these gates look at and whom they kill.
 pub(crate) fn commit_gate(project: &Project, command: &str) -> anyhow::Result<()> {
+    commit_commands(project, &gate_of(command))
+}
+
+/// Does the same with a command that whole builds alone meet.
+pub(crate) fn commit_gate_of_builds(project: &Project, command: &str) -> anyhow::Result<()> {
+    commit_commands(
+        project,
+        &format!("{}level = \"standard\"\n", gate_of(command)),
+    )
+}
+
+fn gate_of(command: &str) -> String {
+    format!("[[gate.commands]]\nname = \"gate\"\ncommand = \"{command}\"\n")
+}
+
+fn commit_commands(project: &Project, gate: &str) -> anyhow::Result<()> {
     let settings = project.path().join("ropewalk.toml");
     let confined = fs::read_to_string(&settings)?;
     fs::write(settings, format!("sandbox = \"off\"\n{confined}"))?;
-    let gate = format!("[[gate.commands]]\nname = \"gate\"\ncommand = \"{command}\"\n");
+    fs::write(project.repository().join("ropewalk.toml"), gate)?;
+    commit_all(project, "Set the gate")
+}
+
+/// Commits whatever lies in the repository of `project`.
+pub(crate) fn commit_all(project: &Project, subject: &str) -> anyhow::Result<()> {
     let repository = project.repository();
-    fs::write(repository.join("ropewalk.toml"), gate)?;
     git(&repository, &["add", "-A"])?;
     let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-    let commit = [&identity[..], &["commit", "-q", "-m", "Set the gate"]].concat();
+    let commit = [&identity[..], &["commit", "-q", "-m", subject]].concat();
     git(&repository, &commit)?;
     Ok(())
 }

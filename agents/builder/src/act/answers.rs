@@ -2,8 +2,8 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{
-    BranchMoved, BranchRefused, BuildFinished, CheckHeld, LandingRefused, ProtectedFiles,
-    TaskFailedRepeatedly, TaskInterrupted,
+    BranchMoved, BranchRefused, BuildFinished, BuildHeld, CheckHeld, LandingRefused,
+    ProtectedFiles, TaskFailedRepeatedly, TaskInterrupted,
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
@@ -12,7 +12,7 @@ use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_schemas::{BuildId, ChoiceId, TaskId};
+use ropewalk_schemas::{BuildId, ChoiceId, Payload, TaskId};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 
 use super::{control, wishes};
@@ -25,6 +25,7 @@ use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::Input;
 use crate::scheduler::verdicts;
+use crate::scheduler::work::{self, Work};
 
 /// Handles an answer; answers to the questions of others are none of ours.
 pub(super) async fn answered(
@@ -82,6 +83,7 @@ async fn about_build(
     match trigger {
         Trigger::BranchMoved => branch_moved(shared, context, build, answer).await,
         Trigger::BranchRefused => branch_refused(shared, context, build, answer).await,
+        Trigger::BuildHeld => build_held(shared, context, build, answer).await,
         Trigger::BuildFinished | Trigger::LandingRefused => {
             finished(shared, context, trigger, build, answer).await
         }
@@ -281,7 +283,36 @@ async fn branch_moved(
     Ok(changes)
 }
 
-/// Lets a build try again to publish its branch, or stops it.
+/// Lets what is done for a build be done again, or stops it; one that moved on by other ways is left alone.
+async fn build_held(
+    shared: &SharedState,
+    context: &Context,
+    id: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let held = context::build(&context.store, id).await?;
+    let Some(build) = held.filter(|build| build.question == Some(answer.question_id)) else {
+        return Ok(changes);
+    };
+    let input = match BuildHeld::of(answer.choice.as_ref()) {
+        Some(BuildHeld::Again) => {
+            let works = [Work::Ground, Work::Check];
+            work::count_anew(context, &mut changes, id, &works).await?;
+            build::Input::Resume
+        }
+        Some(BuildHeld::Stop) => build::Input::Stop {
+            why: StopCause::Person,
+            told: format!("{STOP_REQUESTED} by {}: it was held", answer.answered_by),
+        },
+        None => return Ok(changes),
+    };
+    let scene = Scene::new(shared, context, &build);
+    control::steer(&scene, &mut changes, &build, input).await?;
+    Ok(changes)
+}
+
+/// Lets a build try again to publish its branch, or stops it; of one that has ended the branch is left where it is.
 async fn branch_refused(
     shared: &SharedState,
     context: &Context,
@@ -292,20 +323,40 @@ async fn branch_refused(
     let Some(build) = context::build(&context.store, build).await? else {
         return Ok(changes);
     };
+    let by = &answer.answered_by;
     let input = match BranchRefused::of(answer.choice.as_ref()) {
-        Some(BranchRefused::TryAgain) => build::Input::SettleBranch,
-        Some(BranchRefused::Stop) => build::Input::Stop {
-            why: StopCause::Person,
-            told: format!(
-                "{STOP_REQUESTED} by {}: its branch was refused",
-                answer.answered_by
-            ),
+        Some(BranchRefused::TryAgain) => {
+            let works = [Work::Publication];
+            work::count_anew(context, &mut changes, build.id, &works).await?;
+            build::Input::SettleBranch
+        }
+        Some(BranchRefused::Stop) if !build.state.has_ended() || build.gives_way() => {
+            build::Input::Stop {
+                why: StopCause::Person,
+                told: format!("{STOP_REQUESTED} by {by}: its branch was refused"),
+            }
+        }
+        Some(BranchRefused::Stop) => build::Input::Heed {
+            told: Some(format!("its branch is left as it is by {by}")),
         },
         None => return Ok(changes),
     };
     let scene = Scene::new(shared, context, &build);
     control::steer(&scene, &mut changes, &build, input).await?;
     Ok(changes)
+}
+
+/// Returns the build whose branch an answer wants tried again; nothing else brings that on where the build has ended.
+pub(crate) fn wants_publication(payload: &Payload) -> Option<BuildId> {
+    let Payload::QuestionAnswered(answer) = payload else {
+        return None;
+    };
+    let About::Build { build } = answer.about else {
+        return None;
+    };
+    let is_about_it = Trigger::parse(&answer.trigger) == Some(Trigger::BranchRefused);
+    let choice = BranchRefused::of(answer.choice.as_ref());
+    (is_about_it && matches!(choice, Some(BranchRefused::TryAgain))).then_some(build)
 }
 
 /// Notes what a person wants of the branch of a build; git and gate are for the scheduler.

@@ -1,5 +1,6 @@
 //! Does what people and PM ask of a build and its tasks.
 
+use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest, LockRevoked, WorkAssigned};
@@ -8,6 +9,7 @@ use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
 use crate::SharedState;
+use crate::ask;
 use crate::attempt::ending;
 use crate::attempt::report::Report;
 use crate::attempt::rows::Rows;
@@ -18,6 +20,7 @@ use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::{Input, On, State};
+use crate::scheduler::work::{self, Work};
 
 /// Asks for a pause: running tasks finish, nothing new begins.
 pub(super) async fn pause(
@@ -52,6 +55,9 @@ pub(super) async fn resume(
     };
     let scene = Scene::new(shared, context, &plan.build);
     steer(&scene, &mut changes, &plan.build, build::Input::Resume).await?;
+    let (trigger, why) = (Trigger::BuildHeld, "the build was resumed");
+    ask::supersede_asked(context, &mut changes, request.build_id, trigger, why).await?;
+    work::count_anew(context, &mut changes, request.build_id, &Work::IN_HAND).await?;
     for task in &plan.tasks {
         let input = match (plan.build.state, State::of(task)) {
             (
@@ -89,6 +95,8 @@ pub(crate) async fn stop(
         };
         let scene = Scene::new(shared, context, &build);
         steer(&scene, &mut changes, &build, input).await?;
+        let (trigger, why) = (Trigger::BuildHeld, "the build was stopped");
+        ask::supersede_asked(context, &mut changes, request.build_id, trigger, why).await?;
     }
     Ok(changes)
 }

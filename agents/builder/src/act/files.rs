@@ -10,12 +10,11 @@ use ropewalk_store::{ChangeSet, Versioned};
 
 use super::control;
 use crate::SharedState;
-use crate::claim::obstacles::close_requests;
 use crate::context;
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::land;
-use crate::machine::task::Input;
+use crate::machine::task::{Input, close_requests};
 
 /// Notes a merge; from then on the build owns nothing. Whose files they were stays known: the next owner builds on it.
 pub(super) async fn merged(

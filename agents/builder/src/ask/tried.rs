@@ -1,34 +1,78 @@
-//! Tells what was tried at a task: each attempt that failed, and what its agent said of it.
+//! Tells what was tried at a task: each try that failed, and what its agent said of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Attempt, Failure};
+use ropewalk_schemas::amount::counted_as;
+use ropewalk_schemas::attempt::{Attempt, Failure, FailureClass};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Task;
 use ropewalk_store::{Query, ReadError};
 
 use super::class_name;
 
-/// What is told of an attempt of which nothing is kept that failed: a person was asked, it was cut off, or it is long ago.
-const NO_FAILURE: &str = "no failure on record";
 /// So many letters are told of what an agent said.
 const SAID_LETTERS: usize = 400;
 
-/// Returns what the agents of a task said of each try, by its number.
-pub(super) async fn said(
-    context: &Context,
-    task: &Task,
-) -> Result<BTreeMap<u32, String>, ReadError> {
-    let query = Query::new()
-        .equal("build", task.build.to_string())
-        .equal("task", task.id.as_str())
-        .order_by("number");
-    let attempts = context.store.list::<Attempt>(query).await?;
-    Ok(attempts.iter().flat_map(|attempt| of(attempt)).collect())
+/// What the attempts at a task show of its tries; one that only waited for an answer, or was cut off, was none.
+pub(super) struct Tries {
+    /// What the agents said of each, by its number.
+    said: BTreeMap<u32, String>,
+    /// The numbers of those that failed.
+    failed: BTreeSet<u32>,
 }
 
-fn of(attempt: &Attempt) -> Vec<(u32, String)> {
+impl Tries {
+    /// Reads them.
+    pub(super) async fn load(context: &Context, task: &Task) -> Result<Self, ReadError> {
+        let query = Query::new()
+            .equal("build", task.build.to_string())
+            .equal("task", task.id.as_str())
+            .order_by("number");
+        let attempts = context.store.list::<Attempt>(query).await?;
+        let failures = attempts.iter().flat_map(|attempt| attempt.failures());
+        // What a person allowed afterwards did not fail.
+        let failures = failures.filter(|failure| failure.class != FailureClass::Tampered);
+        Ok(Self {
+            failed: failures.map(|failure| failure.attempt).collect(),
+            said: attempts.iter().flat_map(|attempt| said(attempt)).collect(),
+        })
+    }
+
+    /// Adds what the agent of a try said that is written down only now.
+    pub(super) fn add(&mut self, number: u32, summary: Option<String>) {
+        self.said.extend(summary.map(|summary| (number, summary)));
+    }
+
+    /// Counts the tries that failed before those of which `failures` are kept: it is long ago.
+    fn older(&self, failures: &[&Failure]) -> usize {
+        let first = failures.iter().map(|failure| failure.attempt).min();
+        self.failed.range(..first.unwrap_or_default()).count()
+    }
+
+    /// Counts those that failed.
+    pub(super) fn count(&self, failures: &[&Failure]) -> usize {
+        self.older(failures) + failures.len()
+    }
+
+    /// Tells each that failed, by its place among them.
+    pub(super) fn told(&self, failures: &[&Failure]) -> Vec<String> {
+        let older = self.older(failures);
+        // What counts as met anew stands behind what came after it.
+        let mut failures = failures.to_vec();
+        failures.sort_by_key(|failure| failure.attempt);
+        let older_told = (older > 0).then(|| {
+            let count = counted_as(older as u64, "try", "tries");
+            format!("- {count} long before")
+        });
+        let each = failures.iter().zip(older + 1..);
+        let each =
+            each.map(|(failure, number)| told(number, failure, self.said.get(&failure.attempt)));
+        older_told.into_iter().chain(each).collect()
+    }
+}
+
+fn said(attempt: &Attempt) -> Vec<(u32, String)> {
     let tries = attempt.tries.iter();
     let tries = tries.map(|one| (&one.failure, one.summary.as_ref()));
     let last = attempt.failure.iter();
@@ -38,31 +82,10 @@ fn of(attempt: &Attempt) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Tells every attempt up to the last that failed, so that their number is that of the attempts.
-pub(super) fn every_attempt(failures: &[&Failure], said: &BTreeMap<u32, String>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut before = 0;
-    for failure in failures {
-        lines.extend(match failure.attempt.saturating_sub(before) {
-            0 | 1 => None,
-            2 => Some(format!("- attempt {}: {NO_FAILURE}", before + 1)),
-            _ => Some(format!(
-                "- attempts {} to {}: {NO_FAILURE}",
-                before + 1,
-                failure.attempt - 1
-            )),
-        });
-        lines.push(told(failure, said.get(&failure.attempt)));
-        before = failure.attempt;
-    }
-    lines
-}
-
-fn told(failure: &Failure, said: Option<&String>) -> String {
+fn told(number: usize, failure: &Failure, said: Option<&String>) -> String {
     let first = failure.error.lines().find(|line| !line.trim().is_empty());
     let told = format!(
-        "- attempt {}: {} {}",
-        failure.attempt,
+        "- try {number}: {} {}",
         class_name(failure.class),
         first.unwrap_or_default().trim()
     );
@@ -75,8 +98,6 @@ fn told(failure: &Failure, said: Option<&String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::attempt::FailureClass;
-
     use super::*;
 
     fn failure(attempt: u32) -> Failure {
@@ -88,24 +109,42 @@ mod tests {
         }
     }
 
+    fn tries(failed: &[u32], said: BTreeMap<u32, String>) -> Tries {
+        let failed = failed.iter().copied().collect();
+        Tries { said, failed }
+    }
+
     #[test]
-    fn every_attempt_up_to_the_last_is_told() {
-        for (numbers, expected) in [
-            (&[1, 2][..], &["- attempt 1: B", "- attempt 2: B"][..]),
-            (&[2], &["- attempt 1: no", "- attempt 2: B"]),
-            (&[3], &["- attempts 1 to 2: no", "- attempt 3: B"]),
+    fn each_try_that_failed_is_counted_and_told_and_no_other() {
+        for (kept, failed, expected) in [
+            (&[1, 2][..], &[1][..], &["- try 1: B", "- try 2: B"][..]),
+            // The first attempt only waited for an answer.
+            (&[2], &[], &["- try 1: B"]),
+            (&[1, 3], &[1], &["- try 1: B", "- try 2: B"]),
+            // The first counts as met anew.
             (
-                &[1, 3],
-                &["- attempt 1: B", "- attempt 2: no", "- attempt 3: B"],
+                &[2, 1, 3],
+                &[1, 2, 3],
+                &["- try 1: B", "- try 2: B", "- try 3: B"],
+            ),
+            // Of the first two nothing is kept any more.
+            (
+                &[4, 5],
+                &[1, 3, 4],
+                &["- 2 tries long before", "- try 3: B", "- try 4: B"],
             ),
         ] {
-            let failures: Vec<Failure> = numbers.iter().copied().map(failure).collect();
+            let failures: Vec<Failure> = kept.iter().copied().map(failure).collect();
             let failures: Vec<&Failure> = failures.iter().collect();
-            let told = every_attempt(&failures, &BTreeMap::new());
+            let tries = tries(failed, BTreeMap::new());
+            let told = tries.told(&failures);
             assert_eq!(told.len(), expected.len(), "{told:?}");
             for (line, start) in told.iter().zip(expected) {
                 assert!(line.starts_with(start), "{told:?}");
             }
+            let last = told.last().unwrap();
+            let count = format!("- try {}: ", tries.count(&failures));
+            assert!(last.starts_with(&count), "{told:?}");
         }
     }
 
@@ -115,15 +154,15 @@ mod tests {
             (1, format!("Added\na parser. {}", "more ".repeat(200))),
             (2, " \n".to_owned()),
         ]);
-        let told = every_attempt(&[&failure(1), &failure(2), &failure(3)], &said);
-        let first = told[0].strip_prefix("- attempt 1: BLOCKED which colour?\n");
+        let told = tries(&[1, 2], said).told(&[&failure(1), &failure(2), &failure(3)]);
+        let first = told[0].strip_prefix("- try 1: BLOCKED which colour?\n");
         let first = first.unwrap();
         assert!(
             first.starts_with("  Its agent said: Added a parser. more"),
             "{first}"
         );
         assert!(first.ends_with('…') && first.chars().count() < SAID_LETTERS + 30);
-        let others = [2, 3].map(|number| format!("- attempt {number}: BLOCKED which colour?"));
+        let others = [2, 3].map(|number| format!("- try {number}: BLOCKED which colour?"));
         assert_eq!(told[1..], others);
     }
 }

@@ -3,14 +3,13 @@
 mod refusal;
 mod telling;
 
-use std::time::Duration;
-
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
 use ropewalk_store::{ChangeSet, retry_on_conflict};
+use ropewalk_workspace::ConflictFile;
 
 use ropewalk_gate::candidate::GateReport;
 use ropewalk_gate::protected::ProtectedChange;
@@ -67,6 +66,19 @@ impl Fault {
             installable: false,
             certain: false,
             evidence: None,
+        }
+    }
+
+    /// What stands against each other, with both sides.
+    pub(crate) fn of_conflict(files: &[ConflictFile]) -> Self {
+        let mut text = String::from("the head changed the same lines\n");
+        for file in files {
+            text.push('\n');
+            text.push_str(&file.shown());
+        }
+        Self {
+            changed: files.iter().map(|file| file.path.clone()).collect(),
+            ..Self::new(FailureClass::Conflict, text)
         }
     }
 
@@ -176,6 +188,7 @@ async fn failure_changes(
         failure,
         answer,
         kept: report.kept(),
+        turn: report.turn,
         shown: fault.evidence.as_ref().map(|seen| seen.commit.clone()),
         protected: fault.protected.clone(),
         provider: shared.engine.models().build.model.name().to_owned(),
@@ -217,7 +230,7 @@ const CUT_OFFS: u32 = 5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     /// How long the next one waits, since whatever kept it from its work may still be there.
-    pub(crate) pause: Duration,
+    pub(crate) pause: TimeDelta,
     /// Whether it counts: the work itself may be the reason.
     pub(crate) counts: bool,
 }
@@ -287,10 +300,9 @@ pub(crate) async fn requeue(
     report: &Report,
 ) -> Result<(), BuilderError> {
     let context = of_build(context, &rows.build).because_of(rows.task.cause);
-    let pause = cut.and_then(|cut| chrono::TimeDelta::from_std(cut.pause).ok());
     let input = Input::CutOff {
         why: reason.to_owned(),
-        not_before: pause.map(|pause| context.now() + pause),
+        not_before: cut.map(|cut| context.now() + cut.pause),
         counts: cut.is_some_and(|cut| cut.counts),
     };
     let scene = Scene::new(shared, &context, &rows.build).with(report);

@@ -2,7 +2,8 @@
 //!
 //! The joined head passes the checks of the whole before it lands; the build remembers whom it follows, so that the other one is
 //! merged first. Heads that stand against each other are asked about; where somebody wants the task tried again, another task
-//! joins them first, under its gate, and the whole is checked when the build ends.
+//! joins them first, under its gate, and the whole is checked when the build ends. Where that one is left out, who waited for it
+//! meets the conflict itself, and it is asked about anew.
 
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, Predecessor};
@@ -14,12 +15,11 @@ use tracing::{info, warn};
 
 use super::ending::Fault;
 use super::joining;
-use super::landing::conflict;
 use super::rows::Rows;
 use super::work::{Work, held_now};
 use crate::context::{self, Plan};
-use crate::decide::failure::is_to_be_resolved;
-use crate::decide::order::dependents;
+use crate::decide::failure::{is_to_be_resolved, was_met};
+use crate::decide::order::can_wait_for;
 use crate::decide::readiness::Edges;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -89,17 +89,18 @@ async fn settle_conflict(
     followed: &Predecessor,
     (head, files): (&CommitId, Vec<ConflictFile>),
 ) -> Result<JoinOutcome, BuilderError> {
-    let fault = Box::new(conflict(&files).for_certain());
-    // What gives way to a later revision gets no task that the revision does not know.
-    if !is_to_be_resolved(&rows.task) || rows.build.gives_way() {
-        return Ok(JoinOutcome::Failed(fault));
-    }
+    let fault = Box::new(Fault::of_conflict(&files).for_certain());
     let clone = &work.shared.clone;
-    let by_hand = adopted(work.shared, &work.context, &rows.build).await?;
-    if let Some(by_hand) = by_hand
+    // Whoever was asked may have joined them, and left the task out that was to.
+    if was_met(&rows.task)
+        && let Some(by_hand) = adopted(work.shared, &work.context, &rows.build).await?
         && clone.is_ancestor(&followed.commit, &by_hand.head).await?
     {
         return Ok(JoinOutcome::Stands(head.clone()));
+    }
+    // What gives way to a later revision gets no task that the revision does not know.
+    if !is_to_be_resolved(&rows.task) || rows.build.gives_way() {
+        return Ok(JoinOutcome::Failed(fault));
     }
     let name = joining::branch_of(work, followed.build).await?;
     let sides = (head, &followed.commit);
@@ -126,8 +127,7 @@ async fn put_behind(
     let mut changes = ChangeSet::new();
     changes.require(&rows.build);
     let resolving = if let Some(task) = conflict.task_in(&plan) {
-        let tasks = plan.records();
-        if task.id == rows.task.id || dependents(&tasks, &rows.task.id).contains(&task.id) {
+        if !can_wait_for(&plan.records(), &rows.task.id, &task.id) {
             return Ok(None);
         }
         // As it stands: it may be put behind this one at the same time.

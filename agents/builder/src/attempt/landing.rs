@@ -1,13 +1,13 @@
 //! Lands a candidate: on the head, gated as it stands there, fenced by its locks, in one transaction.
 
 use ropewalk_runtime::failpoint;
-use ropewalk_schemas::attempt::{Evidence, FailureClass, Verdict};
+use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::payload::TaskCompleted;
 use ropewalk_schemas::task::{Action, ChangeRequestState, Task};
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, CommitError, retry_on_conflict};
-use ropewalk_workspace::{ConflictFile, Rebase};
+use ropewalk_workspace::Rebase;
 use tracing::{info, warn};
 
 use super::ending::Fault;
@@ -103,30 +103,25 @@ async fn onto(
     head: &CommitId,
     allowed: &[RepoPath],
 ) -> Result<RebaseOutcome, BuilderError> {
-    let clone = &work.shared.clone;
-    let task = &work.claim.task;
-    let base = work.base();
-    let mut parent = head;
-    let commit = if task.block.action == Action::Verify {
-        head.clone()
-    } else if let Some(other) = &task.joins {
-        // What it changes is what it made of the conflicts, and not all that came with the other branch.
-        parent = &base;
-        match joining::joined(work, &evidence.commit, head, other).await? {
-            Some(joined) => joined,
-            None => return Ok(RebaseOutcome::Lost("the head went on while it was joined")),
-        }
+    let (commit, parent) = if work.claim.task.block.action == Action::Verify {
+        (head.clone(), head.clone())
     } else {
-        match clone.rebase(&evidence.commit, head).await? {
-            Rebase::Rebased(rebased) => rebased.commit,
-            Rebase::Conflict(files) => {
-                return Ok(RebaseOutcome::Failed(Box::new(conflict(&files))));
+        match joining::rebase(work, &evidence.commit, head).await? {
+            (Rebase::Rebased(rebased), begun_on) => {
+                let commit = joining::joined(work, rebased.commit, head).await?;
+                (commit, begun_on)
+            }
+            (Rebase::Conflict(files), _) => {
+                let fault = Fault::of_conflict(&files);
+                return Ok(RebaseOutcome::Failed(Box::new(fault)));
             }
         }
     };
+    let clone = &work.shared.clone;
     clone.preserve(&work.key(), &commit).await?;
-    // A tree that was seen before costs nothing: its runs are known.
-    let seen = gating::check(work, &commit, parent, (allowed, &[])).await?;
+    // A tree that was seen before costs nothing: its runs are known. What joins another branch changes what it made of the
+    // conflicts, and not all that came with that branch.
+    let seen = gating::check(work, &commit, &parent, (allowed, &[])).await?;
     Ok(match seen {
         None => RebaseOutcome::Lost("it was ended during the gate"),
         Some(seen) if seen.evidence.verdict == Verdict::Passed => {
@@ -134,18 +129,6 @@ async fn onto(
         }
         Some(seen) => RebaseOutcome::Failed(Box::new(Fault::seen(seen))),
     })
-}
-
-/// Shows both sides of a conflict.
-pub(crate) fn conflict(files: &[ConflictFile]) -> Fault {
-    let mut text = String::from("the head changed the same lines\n");
-    for file in files {
-        text.push('\n');
-        text.push_str(&file.shown());
-    }
-    let mut fault = Fault::new(FailureClass::Conflict, text);
-    fault.changed = files.iter().map(|file| file.path.clone()).collect();
-    fault
 }
 
 /// Says everything that landing changes, in one change set.

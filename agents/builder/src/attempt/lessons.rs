@@ -41,16 +41,13 @@ async fn planned(work: &Work<'_>) -> Result<Vec<(Option<KnowledgeId>, String)>, 
     let store = &work.context.store;
     let mut usable = Vec::new();
     for gotcha in &work.claim.task.block.gotchas {
-        let stays = match gotcha.id {
-            None => true,
-            Some(id) => {
-                let item = store.get::<KnowledgeItem>(&id.to_string()).await?;
-                item.is_some_and(|item| item.is_usable())
-            }
+        let Some(id) = gotcha.id else {
+            usable.push((None, gotcha.text.clone()));
+            continue;
         };
-        if stays {
-            usable.push((gotcha.id, gotcha.text.clone()));
-        }
+        let item = store.get::<KnowledgeItem>(&id.to_string()).await?;
+        let told = item.filter(|item| item.may_be_told());
+        usable.extend(told.map(|item| (Some(id), item.told())));
     }
     Ok(usable)
 }
@@ -88,7 +85,7 @@ async fn matching(work: &Work<'_>) -> Result<Vec<(Option<KnowledgeId>, String)>,
     Ok(plan
         .into_iter()
         .filter(|one| injected.carried.contains(&(task.id.clone(), one.item.id)))
-        .map(|one| (Some(one.item.id), one.item.content.clone()))
+        .map(|one| (Some(one.item.id), one.item.told()))
         .collect())
 }
 

@@ -8,7 +8,7 @@ use ropewalk_engine::{
     AgentMode, EngineError, JobEvent, Observer, Session, WentOn, Workbench, tools_of,
 };
 use ropewalk_runtime::{in_hand, traces};
-use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::attempt::{AttemptState, FailureClass, RefusedTry, Verdict};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, RepoPath, trace};
 use ropewalk_workspace::Slot;
@@ -24,7 +24,7 @@ use super::report::Report;
 use super::work::{Work, held_now};
 use super::{Ending, GATE_STEP, PassedCandidate, WorkOutcome, advance, ending_of, note};
 use super::{gating, lessons};
-use crate::decide::failure::is_worth_keeping;
+use crate::decide::failure::ends_conversation;
 use crate::error::BuilderError;
 use crate::machine::task::Phase;
 
@@ -56,14 +56,16 @@ pub(super) async fn work_on(
     };
     loop {
         if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
+            // It is not about what was handed in before.
+            report.turn = None;
             if begins_anew(&ending) {
                 report.summary = session.summary().map(str::to_owned);
                 leave(work, slot, session.heard_at(), report).await;
             }
             return Ok(WorkOutcome::Ended(ending));
         }
-        let went_on = session.went_on().await?;
-        if let Some(words) = unheard(work, (session.turn(), went_on), &hearing).await? {
+        let (turn, went_on) = (session.turn(), session.went_on().await?);
+        if let Some(words) = unheard(work, (turn, went_on), &hearing).await? {
             session.send_back(&ending::told_with(SPOKE, &words));
             continue;
         }
@@ -71,11 +73,13 @@ pub(super) async fn work_on(
         report.granted = beyond(&claim.task, &allowed);
         let when = session.heard_at().unwrap_or_else(|| work.context.now());
         let commit = propose(work, slot, (&allowed, when), report).await?;
-        if let Some(why) = report.blocked.take() {
+        report.turn = Some(turn);
+        let blocked = report.blocked.take();
+        if let Some(why) = blocked.filter(|_| refused_at(work, turn).is_none()) {
             let fault = Fault::new(FailureClass::Blocked, why);
             return Ok(WorkOutcome::Ended(Ending::Failed(Box::new(fault))));
         }
-        match judge(work, session.turn(), &commit, allowed, report).await? {
+        match judge(work, (turn, went_on), &commit, allowed, report).await? {
             GateVerdict::Passed(passed) => {
                 let words = hearing.said_meanwhile().await?;
                 // Where somebody spoke when it was built, what is built again goes on as it did then.
@@ -106,7 +110,7 @@ async fn unheard(
     (turn, went_on): (u32, WentOn),
     hearing: &TaskSteering,
 ) -> Result<Option<Vec<String>>, BuilderError> {
-    if work.claim.refused.iter().any(|one| one.turn == turn) {
+    if refused_at(work, turn).is_some() {
         return Ok(None);
     }
     if went_on == WentOn::Here {
@@ -116,12 +120,19 @@ async fn unheard(
     Ok((!words.is_empty()).then_some(words))
 }
 
-/// Says whether whoever works on the task next begins anew, with what was done in its prompt.
-fn begins_anew(ending: &Ending) -> bool {
-    matches!(ending, Ending::Failed(fault) if !is_worth_keeping(fault.class))
+/// Returns what was refused before of what a turn handed in; a conversation that is taken up again comes by it once more.
+fn refused_at<'a>(work: &Work<'a>, turn: u32) -> Option<&'a RefusedTry> {
+    let refused = &work.claim.refused;
+    refused.iter().find(|one| one.turn == turn)
 }
 
-/// Keeps what stands where a conversation ended before it was handed in. Where that fails, the slot still holds it.
+/// Says whether whoever works on the task next begins another conversation.
+fn begins_anew(ending: &Ending) -> bool {
+    matches!(ending, Ending::Failed(fault) if ends_conversation(fault.class))
+}
+
+/// Keeps what stands where a conversation ended before it was handed in, for whoever begins the next one. Where that fails, the slot
+/// still holds it.
 async fn leave(
     work: &Work<'_>,
     slot: &mut Slot,
@@ -131,7 +142,10 @@ async fn leave(
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     let when = heard_at.unwrap_or_else(|| work.context.now());
     let kept = async {
-        if !slot.changed_files().await?.is_empty() {
+        if slot.changed_files().await?.is_empty() {
+            // What was handed in before is there no more.
+            report.candidate = None;
+        } else {
             propose(work, slot, (&allowed, when), report).await?;
         }
         Ok::<_, BuilderError>(())
@@ -193,15 +207,18 @@ enum GateVerdict {
 
 async fn judge(
     work: &Work<'_>,
-    turn: u32,
+    (turn, went_on): (u32, WentOn),
     commit: &CommitId,
     allowed: Vec<RepoPath>,
     report: &mut Report,
 ) -> Result<GateVerdict, BuilderError> {
-    // A conversation that is taken up after a crash comes by what was refused before: it is told and counted once.
-    if let Some(known) = work.claim.refused.iter().find(|one| one.turn == turn) {
+    // It is told and counted once. What people said since is told with it, unless the conversation went on from there before.
+    if let Some(known) = refused_at(work, turn) {
         let told = ending::told_refused(&known.failure);
-        let guidance = Vec::new();
+        let guidance = match went_on {
+            WentOn::Here => Vec::new(),
+            WentOn::No | WentOn::InThePast => work.claim.task.guidance.clone(),
+        };
         return Ok(GateVerdict::Refused { told, guidance });
     }
     if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use super::report::TaskResult;
 use super::work::Work;
 use crate::BuildOptions;
-use crate::claim::Claim;
+use crate::claim::{Claim, conversation};
+use crate::decide::failure::is_waited_out;
 use crate::error::BuilderError;
 use background::Background;
 
@@ -40,16 +41,17 @@ pub(crate) fn job(
     let system = prompts.render(
         Prompt::Build,
         &json!({
-            "conventions": background.conventions,
-            "wishes": background.wishes,
+            "conventions": background.common.conventions,
+            "wishes": background.common.wishes,
             "package_managers": options.package_managers,
             "submit_tool": FINISH,
+            "tools": tools.names(),
         }),
     )?;
     let told = prompts.render(Prompt::BuildTask, &task_values(claim, background, gotchas))?;
     Ok(Job {
         // A crash runs the same work again: what was answered then is answered from the journal.
-        journal_key: format!("attempt/{}/{}/{}", task.build, task.id, claim.round),
+        journal_key: conversation(task, claim.round),
         role: ModelRole::Build,
         script: ScriptKey {
             agent: "build".to_owned(),
@@ -106,10 +108,13 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
             .map(|one| one.failure.attempt)
             .any(|number| number == failure.attempt)
     };
+    // What was waited out since it began is nothing that it did. Whoever wants another round may speak of it.
+    let concerns_it =
+        |failure: &&Failure| failure.attempt < claim.since || !is_waited_out(failure.class);
     let failures: Vec<Value> = task
         .earlier_failures
         .iter()
-        .chain(&task.failures)
+        .chain(task.failures.iter().filter(concerns_it))
         .filter(|failure| failure.class.is_of_the_work())
         .filter(is_told)
         .map(|failure| json!({ "class": failure.class, "output": failure.error }))
@@ -121,6 +126,8 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "sizes": background.sizes,
         "read_first": background.read_first,
         "gotchas": gotchas,
+        "conventions": background.own.conventions,
+        "wishes": background.own.wishes,
         "idea_context": background.idea,
         "idea": claim.build.idea,
         "plan": background.document,
@@ -129,6 +136,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "before": background.before,
         "gate": background.gate,
         "failures": failures,
+        "answers": background.answers,
         "guidance": task.told(),
         "tools": background.tools,
         "budget": background.budget,

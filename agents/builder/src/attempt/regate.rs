@@ -2,23 +2,27 @@
 
 pub(super) mod by_hand;
 
-use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::KeptWork;
+use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Rebase;
 
-use super::landing;
+use super::ending::Fault;
+use super::joining;
 use super::report::Report;
 use super::work::{Work, held_now};
 use super::{Ending, Proposal, check_proposal, earlier, start};
+use crate::claim::conversation;
 use crate::error::BuilderError;
 
-/// Puts kept work onto the head and checks it there: what a person allowed, or what no check could look at before.
+/// Puts kept work onto `head` and checks it there: what a person allowed, what no check could look at before, or what missed a
+/// package that is there by now.
 ///
 /// A yes is bound to content, so nothing may touch the work in between; where it no longer fits or does not pass, the
-/// next attempt goes on from it with a model.
+/// conversation that handed it in is told so, and where that has ended the next attempt goes on from it with a model.
 pub(super) async fn regate(
     work: &Work<'_>,
-    kept: &KeptWork,
+    (head, kept): (&CommitId, &KeptWork),
     report: &mut Report,
 ) -> Result<Ending, BuilderError> {
     if !start(work).await? {
@@ -30,10 +34,10 @@ pub(super) async fn regate(
     let commit = if stands {
         kept.candidate.clone()
     } else {
-        match clone.rebase(&kept.candidate, &work.base()).await? {
-            Rebase::Rebased(rebased) => rebased.commit,
-            Rebase::Conflict(files) => {
-                return Ok(Ending::Failed(Box::new(landing::conflict(&files))));
+        match joining::rebase(work, &kept.candidate, head).await? {
+            (Rebase::Rebased(rebased), _) => rebased.commit,
+            (Rebase::Conflict(files), _) => {
+                return Ok(Ending::Failed(Box::new(Fault::of_conflict(&files))));
             }
         }
     };
@@ -42,6 +46,23 @@ pub(super) async fn regate(
     report.preserve_ref = Some(preserved.reference);
     report.granted.clone_from(&kept.granted);
     report.summary = earlier::said_of(work, &kept.candidate).await?;
+    report.turn = handed_in(work).await?;
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     check_proposal(work, &Proposal { commit, allowed }, report).await
+}
+
+/// Returns the turn that handed the kept work in: the last one of the conversation that the attempt takes up, since nobody was asked
+/// for anything after it; none where that conversation has ended, and another one begins.
+async fn handed_in(work: &Work<'_>) -> Result<Option<u32>, BuilderError> {
+    let store = &work.context.store;
+    let conversation = conversation(&work.claim.task, work.claim.round);
+    let mut last = None;
+    for turn in 1.. {
+        let key = format!("{conversation}/{turn}");
+        if store.get::<ModelCall>(&key).await?.is_none() {
+            break;
+        }
+        last = Some(turn);
+    }
+    Ok(last)
 }

@@ -16,6 +16,8 @@ pub(crate) struct Report {
     pub(crate) summary: Option<String>,
     pub(crate) tokens: u64,
     pub(crate) candidate: Option<CommitId>,
+    /// The turn of the conversation that handed the candidate in; none where no conversation goes on with it.
+    pub(crate) turn: Option<u32>,
     pub(crate) preserve_ref: Option<String>,
     /// The changed files that are in no commit, since they hold a secret.
     pub(crate) withheld: Vec<String>,

@@ -5,7 +5,7 @@ use ropewalk_coordination::locks::{self, LockConflict, LockRequest};
 use ropewalk_coordination::ownership::{self, FileRequest, Owner};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Predecessor;
-use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::lease::{Lease, Ownership};
 use ropewalk_schemas::payload::ConflictDetected;
 use ropewalk_schemas::task::{ChangeRequestState, Task};
 use ropewalk_schemas::wait::{Party, Wait};
@@ -101,9 +101,7 @@ impl Obstacles {
 
     /// Says what a task waits for.
     pub(crate) fn obstruction(&self) -> Input {
-        let owned = self
-            .owners()
-            .map(|(file, owner)| format!("`{file}`, which build `{owner}` owns"));
+        let owned = self.owned.iter().map(owner_told);
         let told: Vec<String> = owned.chain(locked(&self.blocked, &self.leases)).collect();
         Input::Obstruct {
             by: if self.owned.is_empty() {
@@ -158,6 +156,14 @@ pub(crate) fn is_asked(task: &Task, file: &RepoPath, owner: BuildId) -> bool {
     })
 }
 
+/// Tells whose a file is, and that its build goes on by nothing but the word of a person, where that is so.
+fn owner_told(owner: &Owner) -> String {
+    let rests = owner.build.as_ref().filter(|build| build.rests());
+    let rests = rests.map_or_else(String::new, |build| format!("the {} ", build.state));
+    let Ownership { path, build, .. } = &owner.row.record;
+    format!("`{path}`, which {rests}build `{build}` owns")
+}
+
 /// Tells who keeps files locked, or was there first.
 pub(crate) fn locked<'a>(
     blocked: &'a [LockConflict],
@@ -201,24 +207,6 @@ pub(crate) fn conflict(context: &Context, task: &Task, file: &RepoPath, owner: B
             file: file.clone(),
         }),
     )
-}
-
-/// Closes the open requests of a task: for one file, or all.
-pub(crate) fn close_requests(
-    task: &mut Task,
-    file: Option<&RepoPath>,
-    state: ChangeRequestState,
-    reason: &str,
-    now: DateTime<Utc>,
-) {
-    for request in &mut task.change_requests {
-        let meant = file.is_none_or(|file| file.key() == request.file.key());
-        if meant && request.state == ChangeRequestState::Requested {
-            request.state = state;
-            request.reason = Some(reason.to_owned());
-            request.decided_at = Some(now);
-        }
-    }
 }
 
 #[cfg(test)]

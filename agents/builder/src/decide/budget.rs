@@ -12,7 +12,8 @@ pub fn is_over(scope: &str, now: DateTime<Utc>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::fixture::noon;
+    use crate::decide::fixture::{build, noon};
+    use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 
     #[test]
     fn only_a_day_passes() {
@@ -24,6 +25,14 @@ mod tests {
             ("build/1", false),
         ] {
             assert_eq!(is_over(scope, noon()), expected, "{scope}");
+            let paused = Build {
+                state: BuildState::Paused,
+                pause_reason: Some(PauseReason::Budget),
+                exhausted: Some(scope.to_owned()),
+                ..build()
+            };
+            let goes_on = scope.starts_with("day/");
+            assert_eq!(paused.rests(), !goes_on, "{scope}");
         }
     }
 }

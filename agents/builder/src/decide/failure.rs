@@ -48,14 +48,14 @@ impl Default for Limits {
 /// What follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Another attempt, with the error in its prompt.
+    /// Another try, in the same conversation unless the failure ended that.
     Retry {
         /// Not before this.
         not_before: Option<DateTime<Utc>>,
     },
     /// Another attempt from the head that moved.
     RebaseAndRetry,
-    /// Another attempt once the missing package is there.
+    /// The same work goes to the gate again once the missing package is there.
     InstallAndRetry,
     /// Another attempt when the quota is back; this one does not count.
     WaitQuota {
@@ -274,23 +274,53 @@ pub fn is_to_be_resolved(task: &Task) -> bool {
     earlier.any(|failure| failure.class == FailureClass::Conflict)
 }
 
+/// Returns whether something stood against a task before, in this round or an earlier one.
+pub fn was_met(task: &Task) -> bool {
+    let mut failures = task.earlier_failures.iter().chain(&task.failures);
+    failures.any(|failure| failure.class == FailureClass::Conflict)
+}
+
 /// Returns whether a failure of `class` uses up one of the counted tries.
 pub const fn is_counted(class: FailureClass) -> bool {
     matches!(remedy(class), Remedy::Agent | Remedy::Less)
 }
 
-/// Returns whether whoever goes on after a failure of `class` goes on from the work that is there. Where nothing new was to be
-/// expected of it, it stood against other work, or it was lost sight of, one begins anew, with that work in the prompt.
+/// Returns whether a failure of `class` is waited out or installed for: it says nothing of who did the work, unless it comes again.
+pub const fn is_waited_out(class: FailureClass) -> bool {
+    matches!(remedy(class), Remedy::Time { .. } | Remedy::Install)
+}
+
+/// Returns whether a failure of `class` ends the conversation that met it. Where time or somebody else mends it, the journal holds
+/// nothing of it, and the next attempt comes to the same place.
+pub const fn ends_conversation(class: FailureClass) -> bool {
+    !is_waited_out(class)
+        && !matches!(
+            class,
+            FailureClass::ReplyTooLarge | FailureClass::Quota | FailureClass::ToolMissing
+        )
+}
+
+/// Returns whether whoever begins another conversation after a failure of `class` goes on from the work that is there. Where
+/// nothing new was to be expected of it, it stood against other work, or it was lost sight of, one begins anew, with that work in
+/// the prompt.
 pub const fn is_worth_keeping(class: FailureClass) -> bool {
     !matches!(
         class,
         FailureClass::NoProgress
             | FailureClass::Conflict
             | FailureClass::ContextFull
-            | FailureClass::ReplyTooLarge
             | FailureClass::DoomLoop
             | FailureClass::Interrupted
     )
+}
+
+/// Returns how long a task rests whose attempt could not go on: twice as long as `before` that attempt, where it rested for the
+/// same reason then, so that what does not mend by itself does not spin.
+pub fn rest(before: Option<TimeDelta>, limits: &Limits) -> TimeDelta {
+    let before = before.and_then(|before| before.to_std().ok());
+    let doubled = before.unwrap_or_default().saturating_mul(2);
+    let rest = doubled.max(limits.backoff).min(limits.backoff_cap);
+    TimeDelta::from_std(rest).unwrap_or(TimeDelta::MAX)
 }
 
 fn pause(before: usize, limits: &Limits, jitter: f64) -> TimeDelta {

@@ -114,6 +114,11 @@ pub fn criticality(tasks: &[Task]) -> HashMap<&TaskId, usize> {
         .collect()
 }
 
+/// Says whether `task` can wait for `other`: not where that waits for it, directly or not, so that neither would go first.
+pub fn can_wait_for(tasks: &[Task], task: &TaskId, other: &TaskId) -> bool {
+    task != other && !dependents(tasks, task).contains(other)
+}
+
 /// Returns the tasks that need `task`, directly or not.
 pub fn dependents<'a>(tasks: &'a [Task], task: &TaskId) -> HashSet<&'a TaskId> {
     let mut found: HashSet<&TaskId> = HashSet::new();
@@ -131,7 +136,7 @@ pub fn dependents<'a>(tasks: &'a [Task], task: &TaskId) -> HashSet<&'a TaskId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::fixture::{noon, task};
+    use crate::decide::fixture::{id, noon, task};
 
     fn names(tasks: &[Task]) -> Vec<String> {
         let me = ComponentName::parse("loop-1").unwrap();
@@ -185,6 +190,26 @@ mod tests {
         other.block.file = RepoPath::parse("other").unwrap();
         let tasks = [fresh, other, waited("T-3", 9), waited("T-4", 3)];
         assert_eq!(names(&tasks), ["T-2", "T-4"]);
+    }
+
+    #[test]
+    fn two_that_each_need_what_the_other_joins_never_wait_for_each_other() {
+        let mut tasks = [
+            task("MERGE-1", TaskState::Claimed, &[]),
+            task("MERGE-2", TaskState::Claimed, &[]),
+            task("MERGE-3", TaskState::Claimed, &[]),
+        ];
+        let waits =
+            |tasks: &[Task], task: &str, other: &str| can_wait_for(tasks, &id(task), &id(other));
+        let either = [("MERGE-1", "MERGE-2"), ("MERGE-2", "MERGE-1")];
+        assert!(either.iter().all(|(one, other)| waits(&tasks, one, other)));
+        assert!(!waits(&tasks, "MERGE-1", "MERGE-1"));
+        tasks[0].block.depends_on.push(id("MERGE-2"));
+        assert!(!waits(&tasks, "MERGE-2", "MERGE-1"));
+        // Nor over a third one.
+        tasks[1].block.depends_on.push(id("MERGE-3"));
+        assert!(!waits(&tasks, "MERGE-3", "MERGE-1"));
+        assert!(waits(&tasks, "MERGE-1", "MERGE-3"), "it does already");
     }
 
     #[test]

@@ -16,12 +16,20 @@ pub enum Edges {
     Failed(Vec<TaskId>),
     /// One was left out: the chain to it, itself last.
     Skipped(Vec<TaskId>),
+    /// Some were only to resolve what stands against the task, and were left out.
+    Unresolved {
+        /// Those.
+        left_out: Vec<TaskId>,
+        /// How far the others have come.
+        others: Box<Edges>,
+    },
 }
 
 /// Says of every task that follows its edges how far they have come.
 ///
 /// A task behind a failed one is blocked with the chain and revives by itself. A task behind one that people left
-/// out is left out too: it could never become ready.
+/// out is left out too: it could never become ready. One that was only to resolve a conflict is none of the plan: who waited for
+/// it can do without, and meets the conflict.
 pub fn edges(tasks: &[Task]) -> Vec<(TaskId, Edges)> {
     let by_id: HashMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     tasks
@@ -42,13 +50,29 @@ pub fn follows_edges(task: &Task) -> bool {
 }
 
 fn due(task: &Task, by_id: &HashMap<&TaskId, &Task>) -> Edges {
+    let resolves_no_more = |needed: &TaskId| {
+        let needed = by_id.get(needed);
+        needed.is_some_and(|needed| left_unresolved(needed))
+    };
+    let needed = task.block.depends_on.iter().cloned();
+    let (left_out, needed): (Vec<TaskId>, Vec<TaskId>) = needed.partition(resolves_no_more);
+    let others = of_needed(task, &needed, by_id);
+    if left_out.is_empty() {
+        return others;
+    }
+    Edges::Unresolved {
+        left_out,
+        others: Box::new(others),
+    }
+}
+
+fn of_needed(task: &Task, needed: &[TaskId], by_id: &HashMap<&TaskId, &Task>) -> Edges {
     if let Some(chain) = chain_to(task, by_id, left_out_by_decision) {
         return Edges::Skipped(chain);
     }
     if let Some(chain) = chain_to(task, by_id, |task| task.state == TaskState::Failed) {
         return Edges::Failed(chain);
     }
-    let needed = &task.block.depends_on;
     let is_open = |needed: &&TaskId| {
         by_id
             .get(needed)
@@ -84,6 +108,11 @@ fn left_out_by_decision(task: &Task) -> bool {
     task.state == TaskState::Skipped && task.blocked_by.is_empty()
 }
 
+/// Says whether a task was only to resolve what stands against others, and was left out.
+fn left_unresolved(task: &Task) -> bool {
+    task.state == TaskState::Skipped && task.joins.is_some()
+}
+
 /// Finds the shortest chain of dependencies from `task` to one that is a culprit; the culprit comes last.
 fn chain_to(
     task: &Task,
@@ -102,7 +131,9 @@ fn chain_to(
         if !seen.insert(last.clone()) {
             continue;
         }
-        let Some(needed) = by_id.get(last) else {
+        // What waited for one that was left out is about to do without it.
+        let needed = by_id.get(last).filter(|needed| !left_unresolved(needed));
+        let Some(needed) = needed else {
             continue;
         };
         if culprit(needed) {
@@ -120,9 +151,12 @@ fn chain_to(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::fixture::{id, noon, task};
+    use crate::decide::failure::is_to_be_resolved;
+    use crate::decide::fixture::{failure, id, noon, task};
     use crate::machine::task::{Input, apply};
     use TaskState::{Complete, Failed, Pending, Ready, Skipped, Working};
+    use ropewalk_schemas::CommitId;
+    use ropewalk_schemas::attempt::{Failure, FailureClass};
 
     /// Applies the shifts and returns every task as `id state`.
     fn settled(tasks: &mut [Task]) -> Vec<String> {
@@ -214,6 +248,55 @@ mod tests {
             settled(&mut tasks),
             ["A ready", "B pending", "C pending", "D ready"]
         );
+    }
+
+    #[test]
+    fn who_waited_for_a_conflict_to_be_resolved_goes_on_to_meet_it_where_that_is_left_out() {
+        let joining = |name: &str, state, needs: &[&str]| {
+            let other = CommitId::parse(&"a".repeat(40)).unwrap();
+            let mut joining = task(name, state, needs);
+            joining.joins = Some(other);
+            joining
+        };
+        let mut wanted_again = task("B", Pending, &["A", "MERGE-1"]);
+        let earlier = [FailureClass::ValidationFailed, FailureClass::Conflict];
+        wanted_again.earlier_failures = earlier.map(|class| failure(class, "x")).to_vec();
+        let mut tasks = [
+            task("A", Working, &[]),
+            wanted_again,
+            task("C", Pending, &["B"]),
+            task("D", Pending, &["MERGE-1"]),
+            joining("MERGE-1", Skipped, &["MERGE-2"]),
+            joining("MERGE-2", Failed, &[]),
+            task("E", Pending, &["MERGE-2"]),
+        ];
+        assert_eq!(
+            settled(&mut tasks),
+            [
+                "A working",
+                "B pending",
+                "C pending",
+                "D ready",
+                "MERGE-1 skipped",
+                "MERGE-2 failed",
+                "E blocked"
+            ]
+        );
+        assert_eq!(tasks[1].block.depends_on, [id("A")]);
+        let classes =
+            |failures: &[Failure]| failures.iter().map(|one| one.class).collect::<Vec<_>>();
+        // It is asked about before anything else resolves it.
+        assert!(!is_to_be_resolved(&tasks[1]));
+        assert_eq!(classes(&tasks[1].failures), [FailureClass::Conflict]);
+        assert_eq!(
+            classes(&tasks[1].earlier_failures),
+            [FailureClass::ValidationFailed]
+        );
+        let again = Input::Retry { guidance: None };
+        let (wanted, _) = apply(&tasks[1], again, noon()).unwrap();
+        assert!(is_to_be_resolved(&wanted));
+        tasks[0].state = Complete;
+        assert_eq!(settled(&mut tasks)[1], "B ready");
     }
 
     #[test]

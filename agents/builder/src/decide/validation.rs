@@ -18,7 +18,7 @@ pub enum ValidationQuestion {
     },
     /// A security check found a hole.
     Vulnerability(Vulnerability),
-    /// A check holds whatever its tests find.
+    /// Nobody has seen that a check can fail by what its tests find.
     Blind {
         /// The check, as a person accepts it.
         topic: String,

@@ -92,6 +92,14 @@ pub enum LandError {
     /// The branch moved whenever a merge was ready.
     #[error("`{0}` keeps moving")]
     Moving(String),
+    /// The program ended too often in the midst of it.
+    #[error("the program ended {often} in a row while `{branch}` was landed")]
+    Deadly {
+        /// The branch of the build.
+        branch: String,
+        /// How often, in words.
+        often: String,
+    },
     /// The branch could not be moved.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -144,6 +152,9 @@ impl Advice for LandError {
             ),
             Self::Gate { into, .. } => format!("build on what `{into}` holds now"),
             Self::Moving(_) => "land again when it rests".to_owned(),
+            Self::Deadly { .. } => {
+                "mend what ends it, which may be a command of the gate, then land again".to_owned()
+            }
             Self::Publish(error) => return error.next(),
             Self::NoPlace(source) | Self::NotPushed { source, .. } => return source.next(),
             Self::Git(error) => return error.next(),
@@ -167,6 +178,7 @@ impl LandError {
                 | Self::Documents { .. }
                 | Self::Gate { .. }
                 | Self::Moving(_)
+                | Self::Deadly { .. }
                 | Self::Publish(
                     PublishError::CheckedOut(_)
                         | PublishError::Dirty { .. }

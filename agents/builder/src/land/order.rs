@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::task::ChangeRequestState;
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ReadError, Versioned};
@@ -14,7 +14,7 @@ use super::LandError;
 use crate::context::{self, Plan};
 
 /// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
-/// neither landed nor in the branch by other ways. None of two that each wait for the other is first: whichever a person
+/// neither landed, given up nor in the branch by other ways. None of two that each wait for the other is first: whichever a person
 /// lands brings what it joined of the other one.
 pub(super) async fn forerunner(
     clone: &LocalClone,
@@ -30,7 +30,11 @@ pub(super) async fn forerunner(
             continue;
         }
         let last = ownership::successor_of(&context.store, other.id).await?;
-        let Some(last) = last.filter(|last| last.merged.is_none()) else {
+        // What was given up never lands by itself: nobody could go first then.
+        let lands = |last: &Versioned<Build>| {
+            last.merged.is_none() && last.stop != Some(StopCause::Abandoned)
+        };
+        let Some(last) = last.filter(lands) else {
             continue;
         };
         if !waits_for(context, last.id, build.id).await? {

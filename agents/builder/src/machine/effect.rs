@@ -18,6 +18,8 @@ pub enum Effect {
         state: AttemptState,
         /// Why, where its try counts or somebody meant to end it; a crash has no reason, and its work is run again.
         failure: Option<Failure>,
+        /// The turn of its conversation whose result tells the next attempt why; none where that is told nothing, or begins anew.
+        told_at: Option<u32>,
     },
     /// Every wait ends.
     StopWaiting,

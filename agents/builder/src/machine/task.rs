@@ -4,8 +4,8 @@ mod apply;
 mod input;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::task::{Task, TaskState, WaitReason};
-use ropewalk_schemas::{AttemptId, CommitId, QuestionId, TaskId};
+use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
+use ropewalk_schemas::{AttemptId, CommitId, QuestionId, RepoPath, TaskId};
 
 pub use apply::apply;
 pub use input::{FailedAttempt, Input};
@@ -278,5 +278,23 @@ impl On {
             }
             Self::Outage => WaitReason::Outage,
         });
+    }
+}
+
+/// Closes the open requests of a task: for one file, or all.
+pub(crate) fn close_requests(
+    task: &mut Task,
+    file: Option<&RepoPath>,
+    state: ChangeRequestState,
+    reason: &str,
+    now: DateTime<Utc>,
+) {
+    for request in &mut task.change_requests {
+        let meant = file.is_none_or(|file| file.key() == request.file.key());
+        if meant && request.state == ChangeRequestState::Requested {
+            request.state = state;
+            request.reason = Some(reason.to_owned());
+            request.decided_at = Some(now);
+        }
     }
 }

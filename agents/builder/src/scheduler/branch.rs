@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::deaths::times;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
@@ -13,6 +14,8 @@ use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned, retry_on_conflict};
 use tracing::{info, warn};
 
+use super::publish::{self, Against};
+use super::work::Work;
 use super::{adopt::adopted, resolve};
 use crate::SharedState;
 use crate::ask;
@@ -161,6 +164,41 @@ async fn land(
             landed => return landed,
         }
     }
+}
+
+/// Gives up what a person wants of the branch of a build, since the program died of it too often, and asks how to go on.
+pub(super) async fn set_aside(
+    shared: &SharedState,
+    context: &Context,
+    id: BuildId,
+    deaths: u32,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(BuilderError, id, {
+        let Some(wish) = context::wish(&context.store, id).await? else {
+            return Ok(Some(()));
+        };
+        let mut changes = ChangeSet::new();
+        changes.delete(&wish);
+        if let Some(build) = context::build(&context.store, id).await? {
+            match wish.what {
+                BranchWish::Merge | BranchWish::Resolve => {
+                    let refusal = LandError::Deadly {
+                        branch: build.branch.clone(),
+                        often: times(deaths),
+                    };
+                    refuse(shared, context, &mut changes, &build, &refusal).await?;
+                }
+                BranchWish::BuildOnTop | BranchWish::OwnBranch => {
+                    let against = Against::Deadly(Work::Wish.died(deaths));
+                    let after =
+                        publish::contested(shared, context, &mut changes, &build, &against).await?;
+                    changes.update(&build, &after);
+                }
+            }
+        }
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
 }
 
 async fn refuse(

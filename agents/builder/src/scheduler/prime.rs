@@ -143,7 +143,11 @@ async fn commit_files(
     if tree == shared.clone.tree_of(base).await? {
         return Ok(base.clone());
     }
-    let message = CommitMessage::new(format!("ideas: add {}", build.idea))
+    let subject = match build.revision {
+        ..=1 => format!("ideas: add {}", build.idea),
+        later => format!("ideas: bring {} to revision {later}", build.idea),
+    };
+    let message = CommitMessage::new(subject)
         .with_body("The idea and its specification travel with the code that is built from them.")
         .with_trailer("Ropewalk-Execution", build.id.to_string());
     let commit = NewCommit {

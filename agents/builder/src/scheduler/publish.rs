@@ -1,6 +1,8 @@
 //! Lets the user's branch follow the head that SQL owns.
 
+use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::deaths::decide::{Verdict, verdict};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
@@ -9,9 +11,10 @@ use ropewalk_store::{ChangeSet, Versioned, retry_on_conflict};
 use ropewalk_workspace::{Publication, PublishError};
 use tracing::warn;
 
+use super::work::Work;
 use crate::SharedState;
 use crate::ask;
-use crate::context::{self, of_build};
+use crate::context::{self, builds_in, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
@@ -30,7 +33,10 @@ pub(crate) async fn publish(
         let Some(head) = build.head.clone() else {
             return Ok(Some(()));
         };
-        if build.published.as_ref() == Some(&head) || is_contested(&build) {
+        if build.published.as_ref() == Some(&head)
+            || is_contested(&build)
+            || is_deadly(context, build.id)
+        {
             return Ok(Some(()));
         }
         let before = build.published.as_ref();
@@ -58,12 +64,30 @@ pub(crate) async fn publish(
     })
 }
 
+/// Lists the builds whose branches do not follow their heads, though nobody is asked about that.
+pub(super) async fn unpublished(context: &Context) -> Result<Vec<BuildId>, BuilderError> {
+    let asked = [Trigger::BranchMoved, Trigger::BranchRefused].map(Trigger::as_str);
+    let mut unpublished = Vec::new();
+    for build in builds_in(&context.store, BuildState::ALL).await? {
+        if build.head == build.published {
+            continue;
+        }
+        let open = ask::open_questions(context, build.id).await?;
+        if !open.iter().any(|one| asked.contains(&&*one.trigger)) {
+            unpublished.push(build.id);
+        }
+    }
+    Ok(unpublished)
+}
+
 /// What keeps a branch from following the head.
 pub(crate) enum Against {
     /// Somebody else moved it; it is there now, if it is.
     Moved(Option<CommitId>),
     /// The repository does not take it.
     Refused(PublishError),
+    /// The program died of it too often, for people.
+    Deadly(String),
 }
 
 /// Says that a branch does not follow by trying again. A checkout of the branch is left to the person who looks at it,
@@ -84,6 +108,13 @@ fn is_for_people(build: &Build, refusal: &PublishError) -> bool {
 /// A build that already asks what to do about its branch publishes nothing meanwhile.
 fn is_contested(build: &Build) -> bool {
     build.state == BuildState::Paused && build.pause_reason == Some(PauseReason::Conflict)
+}
+
+/// What ended the program too often is not tried again before a person said so.
+fn is_deadly(context: &Context, build: BuildId) -> bool {
+    let suspect = Work::Publication.suspect(build);
+    let deaths = context.registry.suspects().deaths(&suspect);
+    deaths.is_some_and(|deaths| verdict(deaths.count) == Verdict::Parked)
 }
 
 /// Writes down where the branch is, whatever else about the build changed during the push.
@@ -130,29 +161,42 @@ pub(crate) async fn hold(
     build: &Versioned<Build>,
     against: &Against,
 ) -> Result<(), BuilderError> {
-    let context = of_build(context, build);
     let mut changes = ChangeSet::new();
+    let after = contested(shared, context, &mut changes, build, against).await?;
+    if after != build.record {
+        changes.update(build, &after);
+        context.store.commit(changes).await?;
+    }
+    Ok(())
+}
+
+/// Says what becomes of a build whose branch does not follow its head, and asks how to go on.
+pub(super) async fn contested(
+    shared: &SharedState,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    against: &Against,
+) -> Result<Build, BuilderError> {
+    let context = of_build(context, build);
     let detail = match against {
         Against::Moved(_) => format!("somebody else moved `{}`", build.branch),
         Against::Refused(refusal) => Words::of(refusal).to_string(),
+        Against::Deadly(told) => told.clone(),
     };
     warn!(build.id = %build.id, "{detail}");
     let scene = Scene::new(shared, &context, build);
     let input = Input::Contest {
         detail: detail.clone(),
     };
-    let mut after = scene.build(&mut changes, input).await?;
+    let mut after = scene.build(changes, input).await?;
     after.question = match against {
         Against::Moved(actual) => {
-            ask::branch_moved(shared, &context, &mut changes, build, actual.as_ref()).await?
+            ask::branch_moved(shared, &context, changes, build, actual.as_ref()).await?
         }
-        Against::Refused(_) => {
-            ask::branch_refused(shared, &context, &mut changes, build, detail).await?
+        Against::Refused(_) | Against::Deadly(_) => {
+            ask::branch_refused(shared, &context, changes, build, detail).await?
         }
     };
-    if after != build.record {
-        changes.update(build, &after);
-        context.store.commit(changes).await?;
-    }
-    Ok(())
+    Ok(after)
 }

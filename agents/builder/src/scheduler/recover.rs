@@ -12,7 +12,8 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, retry_on_conflict
 use ropewalk_workspace::PreserveKey;
 use tracing::{info, warn};
 
-use super::{publish, tasks_file};
+use super::work::Work;
+use super::{chores, deadly, publish, tasks_file};
 use crate::SharedState;
 use crate::attempt::ending::{self, Fault};
 use crate::attempt::report::{self, Report};
@@ -37,6 +38,7 @@ pub(crate) async fn run(shared: &SharedState, context: &Context) -> Result<(), B
         }
     }
     let_go_of_what_is_over(context).await?;
+    deadly::set_aside(shared, context).await?;
     failpoint!("build.recover.attempts");
     free_orphans(shared, context).await?;
     failpoint!("build.recover.locks");
@@ -44,7 +46,7 @@ pub(crate) async fn run(shared: &SharedState, context: &Context) -> Result<(), B
         if shared.processes.is_alone() {
             stop_the_clock(context, &build).await?;
         }
-        if build.head != build.published {
+        if build.head != build.published && deadly::may_catch_up(context, &build) {
             catch_up(shared, context, &build).await;
         }
     }
@@ -104,7 +106,7 @@ async fn park(
     Ok(true)
 }
 
-/// Forgets deaths of tasks that will not run again: nothing has to wait for them.
+/// Forgets deaths of tasks and of work on builds that will not run again: nothing has to wait for them.
 async fn let_go_of_what_is_over(context: &Context) -> Result<(), BuilderError> {
     let suspects = context.registry.suspects();
     for deaths in suspects.alone() {
@@ -116,7 +118,7 @@ async fn let_go_of_what_is_over(context: &Context) -> Result<(), BuilderError> {
             suspects.let_go(&deaths.entity, &context.store).await;
         }
     }
-    Ok(())
+    deadly::let_go_of_what_is_over(context).await
 }
 
 pub(super) async fn open_attempts(
@@ -222,7 +224,9 @@ async fn stop_the_clock(context: &Context, build: &Versioned<Build>) -> Result<(
 
 /// A branch that cannot be published now is tried again by the scheduler; it keeps nobody from starting.
 async fn catch_up(shared: &SharedState, context: &Context, build: &Build) {
-    if let Err(error) = publish::publish(shared, context, build.id).await {
+    let piece = (build.id, Work::Publication);
+    let publication = publish::publish(shared, context, build.id);
+    if let Err(error) = chores::in_hand(context, piece, Box::pin(publication)).await {
         warn!(build.id = %build.id, "`{}` is not published yet: {error}", build.branch);
     }
     if let Err(error) = tasks_file::write(shared, context, build.id).await {

@@ -82,6 +82,14 @@ impl Conflict {
             )
         })
     }
+
+    /// Describes the task that resolves it, in place of what that had to resolve before.
+    pub(crate) fn block_of(&self, build: &Build, task: &Task) -> Result<TaskBlock, BuilderError> {
+        Ok(TaskBlock {
+            depends_on: task.block.depends_on.clone(),
+            ..block(build, task.id.clone(), self)?
+        })
+    }
 }
 
 /// Appends the task and lets the build go on; where nothing stands against the landing any more, or no task could

@@ -18,7 +18,7 @@ use crate::SharedState;
 use crate::ask;
 use crate::budget;
 use crate::claim::lock_request;
-use crate::claim::obstacles::{Obstacles, close_requests};
+use crate::claim::obstacles::Obstacles;
 use crate::context::{Plan, of_build};
 use crate::decide::counts::{count, ended_by_stop, pausing};
 use crate::decide::readiness::edges;
@@ -26,7 +26,7 @@ use crate::decide::step::{self, Step, working_time};
 use crate::effects::{Scene, party};
 use crate::error::BuilderError;
 use crate::machine::build;
-use crate::machine::task::{Files, Input, On, State};
+use crate::machine::task::{Files, Input, On, State, close_requests};
 use crate::outages;
 
 /// Settles one build; returns whether anything changed.

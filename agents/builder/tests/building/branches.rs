@@ -6,3 +6,4 @@ mod merging;
 mod publishing;
 mod resolving;
 mod whole;
+mod work;

@@ -7,4 +7,5 @@ mod forty_tasks;
 mod lifecycle;
 mod several_files;
 mod side_by_side;
+mod too_late;
 pub(crate) mod two_builds;

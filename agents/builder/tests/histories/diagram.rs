@@ -77,6 +77,7 @@ fn failed(answer: Answer) -> Input {
         failure: failure(),
         answer,
         kept: None,
+        turn: None,
         shown: None,
         protected: Vec::new(),
         provider: "scripted".to_owned(),
@@ -117,6 +118,13 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
         (
             "what it needs was left out",
             Input::Edges(Edges::Skipped(vec![id(1)])),
+        ),
+        (
+            "what was to resolve its conflict was left out",
+            Input::Edges(Edges::Unresolved {
+                left_out: vec![id(1)],
+                others: Box::new(Edges::Complete(None)),
+            }),
         ),
         ("an earlier build landed it", carry),
         (
@@ -296,10 +304,7 @@ fn build_inputs() -> Vec<(&'static str, build::Input)> {
         ("its ground is laid", build::Input::Begin),
         ("a pause is wanted", build::Input::Pause { told: text() }),
         ("nothing can move", rest),
-        (
-            "a check could not run",
-            build::Input::Hold { detail: text() },
-        ),
+        ("it is held", build::Input::Hold { detail: text() }),
         (
             "its branch was moved",
             build::Input::Contest { detail: text() },

@@ -262,7 +262,9 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
             candidate,
             granted: Vec::new(),
         }),
-        shown: commit(),
+        turn: chance.random_bool(0.5).then_some(1),
+        // Nobody is asked about what the gate did not see.
+        shown: commit().filter(|_| judged || class == FailureClass::Tampered),
         protected: vec![ProtectedChange {
             path: "tests/a.rs".to_owned(),
             before: None,

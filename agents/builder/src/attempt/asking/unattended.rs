@@ -85,7 +85,7 @@ impl UnattendedApprover {
     }
 
     /// Says whether an event told of `rule` and people still know of it: not where the question that came of it was withdrawn, as
-    /// it is when its task is complete.
+    /// it is when its task is complete, or where none came, since the task was, or the build had ended.
     async fn is_known(&self, told: &Event, rule: &str) -> Result<bool, ReadError> {
         let Payload::DecisionRequested(refusal) = &told.payload else {
             return Ok(false);
@@ -116,7 +116,20 @@ impl UnattendedApprover {
             return Ok(question.state != QuestionState::Superseded);
         }
         let task = context::task(store, self.build, task).await?;
-        Ok(task.is_some_and(|task| task.state != TaskState::Complete))
+        let is_complete = task.is_none_or(|task| task.state == TaskState::Complete);
+        Ok(!is_complete && !self.has_ended_since(told).await?)
+    }
+
+    /// Says whether the build has ended since an event: nobody is asked any more what it told of then.
+    async fn has_ended_since(&self, told: &Event) -> Result<bool, ReadError> {
+        let ends = EventFilter {
+            pattern: Some(EventPattern::of("build.completed")),
+            subject: Some(Subject::build(self.build)),
+            from: Some(told.time),
+            limit: Some(1),
+            ..EventFilter::default()
+        };
+        Ok(!self.context.store.events(&ends).await?.is_empty())
     }
 
     fn decision(&self, request: &ApprovalRequest) -> DecisionRequested {

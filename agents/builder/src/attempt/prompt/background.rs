@@ -38,10 +38,10 @@ const LEAST_OUTLINE: usize = 200;
 
 /// What a prompt is made of beside the task.
 pub(in crate::attempt) struct Background {
-    /// The conventions of the project, at the build's base.
-    pub(in crate::attempt) conventions: Option<String>,
-    /// What people want of all work on such files.
-    pub(in crate::attempt) wishes: Vec<Wish>,
+    /// What holds for every task of the build.
+    pub(in crate::attempt) common: Customs,
+    /// What holds for the files of the task alone.
+    pub(in crate::attempt) own: Customs,
     /// What the idea is about.
     pub(in crate::attempt) idea: String,
     /// What a person approved; none where a store of before holds no revision.
@@ -66,6 +66,17 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) resumed: bool,
     /// What an earlier conversation about the task came to.
     pub(in crate::attempt) earlier: Option<EarlierWork>,
+    /// What earlier conversations about the task asked people, with what these answered.
+    pub(in crate::attempt) answers: Vec<AnsweredQuestion>,
+}
+
+/// What people wrote and said of all work on some files.
+#[derive(Debug, Default)]
+pub(in crate::attempt) struct Customs {
+    /// The conventions, at the build's base.
+    pub(in crate::attempt) conventions: Option<String>,
+    /// What people want.
+    pub(in crate::attempt) wishes: Vec<Wish>,
 }
 
 /// What an earlier conversation about a task left.
@@ -74,6 +85,15 @@ pub(in crate::attempt) struct EarlierWork {
     pub(in crate::attempt) summary: Option<String>,
     /// What it changed.
     pub(in crate::attempt) difference: String,
+}
+
+/// What was asked about a task, and what somebody answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in crate::attempt) struct AnsweredQuestion {
+    pub(in crate::attempt) question: String,
+    pub(in crate::attempt) answer: String,
+    /// Who answered.
+    pub(in crate::attempt) by: String,
 }
 
 /// Another task of the build.
@@ -127,11 +147,18 @@ impl Background {
         let plan = Plan::load(&work.context.store, build.id).await?;
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
         let own = &work.claim.task;
-        let (conventions, idea) = texts(work).await?;
+        let ([common, near], idea) = texts(work).await?;
+        let [of_all, of_files] = wanted(work).await?;
         let (sizes, read_first) = sizes(work, &work.base()).await?;
         Ok(Self {
-            conventions,
-            wishes: wanted(work).await?,
+            common: Customs {
+                conventions: common,
+                wishes: of_all,
+            },
+            own: Customs {
+                conventions: near,
+                wishes: of_files,
+            },
             idea,
             document: document(work, build).await?,
             others: others(&tasks, own),
@@ -144,6 +171,7 @@ impl Background {
             packages: None,
             resumed: false,
             earlier: None,
+            answers: Vec::new(),
         })
     }
 }
@@ -161,11 +189,17 @@ impl Background {
     }
 }
 
-async fn wanted(work: &Work<'_>) -> Result<Vec<Wish>, BuilderError> {
+/// Returns what people want of all work, and what they want of work such as that of the task: the former is the same for every task.
+async fn wanted(work: &Work<'_>) -> Result<[Vec<Wish>; 2], BuilderError> {
     let block = &work.claim.task.block;
+    let store = &work.context.store;
     let files: Vec<&RepoPath> = block.files().collect();
-    let concerns = |item: &KnowledgeItem| concerns(item, &files, block.action);
-    Ok(wishes(&work.context.store, concerns).await?)
+    let is_of_all = |item: &KnowledgeItem| item.globs.is_empty() && item.action.is_none();
+    let is_of_it = |item: &KnowledgeItem| !is_of_all(item) && concerns(item, &files, block.action);
+    Ok([
+        wishes(store, is_of_all).await?,
+        wishes(store, is_of_it).await?,
+    ])
 }
 
 fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
@@ -199,26 +233,31 @@ async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, Bu
     Ok(revision.map(|revision| revision.into_inner().document))
 }
 
-/// Reads the conventions and the idea, in one go.
-async fn texts(work: &Work<'_>) -> Result<(Option<String>, String), BuilderError> {
+/// Reads the conventions of the whole, those of the files of the task, and the idea, in one go as far as nothing leads on.
+async fn texts(work: &Work<'_>) -> Result<([Option<String>; 2], String), BuilderError> {
     let (head, claim) = (&work.base(), work.claim);
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
     let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
-    let mut written = Conventions::of(claim.task.block.files());
-    let paths = written.wanted();
-    let mut places: Vec<(&CommitId, &str)> =
-        paths.iter().map(|path| (base, path.as_str())).collect();
+    let mut whole = Conventions::of_the_whole();
+    let mut near = Conventions::beside(claim.task.block.files());
+    let (of_whole, of_near) = (whole.wanted(), near.wanted());
+    let paths = of_whole.iter().chain(&of_near);
+    let mut places: Vec<(&CommitId, &str)> = paths.map(|path| (base, path.as_str())).collect();
     places.extend(documents.iter().map(|path| (head, path.as_str())));
-    let mut conventions = work.shared.clone.read_places(&places).await?;
-    let ideas = conventions.split_off(paths.len());
-    let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
-    written.take(conventions);
-    read_on(work, base, &mut written).await?;
+    let mut read = work.shared.clone.read_places(&places).await?;
+    let ideas = read.split_off(of_whole.len() + of_near.len());
+    let beside = read.split_off(of_whole.len());
+    whole.take(read);
+    read_on(work, base, &mut whole).await?;
+    near.leave_to(&whole);
+    near.take(beside);
+    read_on(work, base, &mut near).await?;
+    let idea = ideas.into_iter().flatten().next();
     Ok((
-        written.told().map(|told| told.clipped()),
-        first(ideas).map_or_else(String::new, |bytes| {
+        [whole, near].map(|found| found.told().map(|told| told.clipped())),
+        idea.map_or_else(String::new, |bytes| {
             let whole = String::from_utf8_lossy(&bytes);
             clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
         }),

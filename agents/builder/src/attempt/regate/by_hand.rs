@@ -1,16 +1,17 @@
 //! Takes up what a person made by hand: a task that is tried again is shown to its gate as it stands on the branch, before a
 //! model is asked for anything.
 
-use ropewalk_schemas::attempt::AttemptState;
-use ropewalk_schemas::task::Action;
+use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
+use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_store::retry_on_conflict;
+use ropewalk_store::{Versioned, retry_on_conflict};
 use ropewalk_workspace::commit::LoggedCommit;
 
 use crate::attempt::ending::Fault;
 use crate::attempt::report::Report;
 use crate::attempt::work::{Work, held_now};
 use crate::attempt::{Ending, Phase, advance, check_and_land, earlier, start};
+use crate::context::Plan;
 use crate::error::BuilderError;
 use crate::scheduler::adopt::adopted;
 use crate::scheduler::publish::{self, Against};
@@ -75,8 +76,10 @@ fn taken_away() -> Ending {
 /// Finds what people committed since the last round of the task ended; none for a task that nobody wanted tried again.
 async fn find(work: &Work<'_>) -> Result<Option<HandWork>, BuilderError> {
     let task = &work.claim.task;
-    let is_retried = !task.earlier_failures.is_empty() && task.failures.is_empty();
-    if !is_retried || task.joins.is_some() || task.block.action == Action::Verify {
+    if task.joins.is_some()
+        || task.block.action == Action::Verify
+        || !is_retried(work, task).await?
+    {
         return Ok(None);
     }
     let Some(since) = earlier::last_base(work).await? else {
@@ -104,6 +107,22 @@ async fn find(work: &Work<'_>) -> Result<Option<HandWork>, BuilderError> {
         branch: None,
         told: told(&made),
     }))
+}
+
+/// Says whether somebody wanted the task tried again and nothing has failed since. Where a task was left out that was to resolve what
+/// stands against it, that counts as met anew, which is no failure of this round.
+async fn is_retried(work: &Work<'_>, task: &Task) -> Result<bool, BuilderError> {
+    if task.failures.is_empty() {
+        return Ok(!task.earlier_failures.is_empty());
+    }
+    let is_conflict = |failure: &Failure| failure.class == FailureClass::Conflict;
+    if !task.failures.iter().all(is_conflict) {
+        return Ok(false);
+    }
+    let plan = Plan::load(&work.context.store, task.build).await?;
+    let is_left_out =
+        |task: &Versioned<Task>| task.joins.is_some() && task.state == TaskState::Skipped;
+    Ok(plan.is_some_and(|plan| plan.tasks.iter().any(is_left_out)))
 }
 
 fn by_people(made: Vec<LoggedCommit>) -> Vec<LoggedCommit> {

@@ -81,6 +81,24 @@ fn an_outage_is_waited_out_before_it_fails_a_task() {
 }
 
 #[test]
+fn who_could_not_go_on_rests_twice_as_long_each_time_up_to_the_cap() {
+    let mut before = None;
+    for seconds in [5, 10, 20, 40, 80, 160, 300, 300] {
+        let rests = rest(before, &Limits::default());
+        assert_eq!(rests, TimeDelta::seconds(seconds));
+        before = Some(rests);
+    }
+    let never = Limits {
+        backoff: Duration::ZERO,
+        ..Limits::default()
+    };
+    assert_eq!(rest(Some(TimeDelta::zero()), &never), TimeDelta::zero());
+    // A clock that was set back is none to count on.
+    let back = Some(TimeDelta::seconds(-1));
+    assert_eq!(rest(back, &Limits::default()), TimeDelta::seconds(5));
+}
+
+#[test]
 fn what_was_too_much_at_once_is_counted_and_tried_again_after_a_pause() {
     for class in [Class::ContextFull, Class::ReplyTooLarge] {
         assert!(is_counted(class), "{class:?}");
@@ -165,6 +183,8 @@ fn what_stands_against_a_task_is_resolved_once_somebody_wants_it_tried_again() {
         tried.earlier_failures.extend(earlier.map(of));
         tried.failures.extend(now.map(of));
         assert_eq!(is_to_be_resolved(&tried), expected, "{earlier:?} {now:?}");
+        let met = earlier == conflict || now == conflict;
+        assert_eq!(was_met(&tried), met, "{earlier:?} {now:?}");
     }
 }
 
@@ -244,6 +264,34 @@ const CLASSES: [Class; 26] = [
     Class::Interrupted,
     Class::Unknown,
 ];
+
+#[test]
+fn a_conversation_goes_on_after_what_time_or_somebody_else_mends() {
+    let goes_on = CLASSES.into_iter();
+    let goes_on: Vec<Class> = goes_on.filter(|class| !ends_conversation(*class)).collect();
+    let expected = [
+        Class::MissingDependency,
+        Class::ToolMissing,
+        Class::Network,
+        Class::Resource,
+        Class::Quota,
+        Class::ProviderDown,
+        Class::ReplyTooLarge,
+    ];
+    assert_eq!(goes_on, expected);
+    // Whoever begins anew begins in a clean checkout after these alone.
+    let left = CLASSES.into_iter();
+    let left: Vec<Class> = left.filter(|class| !is_worth_keeping(*class)).collect();
+    let expected = [
+        Class::Conflict,
+        Class::ContextFull,
+        Class::DoomLoop,
+        Class::NoProgress,
+        Class::Interrupted,
+    ];
+    assert_eq!(left, expected);
+}
+
 /// So often the same class comes again in a row of the table, unless its end comes first.
 const LONGEST: usize = 16;
 
@@ -307,7 +355,7 @@ fn table() -> String {
     let mut lines = vec![
         "# What follows each failure of a class, one after the other in one round. Written by"
             .to_owned(),
-        "# `UPDATE_TABLES=1 cargo test -p ropewalk-agents failure`, read by the same test."
+        "# `UPDATE_TABLES=1 cargo test -p ropewalk-builder failure`, read by the same test."
             .to_owned(),
     ];
     for class in CLASSES {

@@ -113,6 +113,13 @@ impl Transition {
                 self.build.continued_by = Some(by);
                 self.build.question = None;
             }
+            (Queued | Priming | Running | Verifying, Input::Explain { told })
+                if !self.build.pause_requested =>
+            {
+                self.build.reason = told;
+            }
+            // It says why it stands or ended, and goes on saying that.
+            (_, Input::Explain { .. }) => {}
             (_, Input::Heed { told }) => {
                 self.build.question = None;
                 if let Some(told) = told {
@@ -149,8 +156,8 @@ impl Transition {
             }
             (Running, Input::Count { told }) => self.build.reason = Some(told),
             (Running | Paused { .. }, Input::Rest { why, detail }) => self.stand(why, detail),
-            (Verifying, Input::Hold { detail }) => {
-                // Only a person can mend this, and a resume checks again.
+            (Queued | Priming | Running | Verifying, Input::Hold { detail }) => {
+                // Only a person can mend this, and a resume lays its ground or checks again.
                 self.build.pause_requested = true;
                 self.stand(PauseReason::Person, detail);
             }
@@ -299,5 +306,39 @@ impl Transition {
             (_, input) => return self.refuse(&input),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::build::BuildState;
+
+    use super::*;
+    use crate::decide::fixture;
+
+    #[test]
+    fn what_keeps_a_build_is_said_in_place_of_nothing_that_a_person_or_its_end_said() {
+        for (state, pause_requested, is_said) in [
+            (BuildState::Priming, false, true),
+            (BuildState::Running, false, true),
+            (BuildState::Running, true, false),
+            (BuildState::Verifying, false, true),
+            (BuildState::Paused, false, false),
+            (BuildState::Stopped, false, false),
+            (BuildState::Failed, false, false),
+            (BuildState::Succeeded, false, false),
+        ] {
+            let build = Build {
+                state,
+                pause_requested,
+                reason: Some("before".to_owned()),
+                ..fixture::build()
+            };
+            let told = Some("it failed twice in a row".to_owned());
+            let input = Input::Explain { told: told.clone() };
+            let (after, _) = apply(&build, input, fixture::noon()).unwrap();
+            let expected = if is_said { told } else { build.reason };
+            assert_eq!(after.reason, expected, "{state} {pause_requested}");
+        }
     }
 }

@@ -27,7 +27,7 @@ pub enum Input {
         /// Why, for people.
         detail: String,
     },
-    /// A check of the whole could not run.
+    /// A check of the whole could not run, or what was done for it ended the program too often.
     Hold {
         /// Why, for people.
         detail: String,
@@ -117,6 +117,11 @@ pub enum Input {
         /// What of it is still to be answered; it is checked again when that is nothing.
         left: Option<Option<QuestionId>>,
     },
+    /// What is done for it fails again and again, or does so no more; nothing else changes.
+    Explain {
+        /// Why it does not go on, for people; none once it does.
+        told: Option<String>,
+    },
     /// What was asked about the whole of it is answered, and changes nothing.
     Heed {
         /// What is told of it.
@@ -147,7 +152,7 @@ impl Input {
             Self::Fund { .. } => "be given budget",
             Self::Land { .. } | Self::RefuseLanding { .. } => "be landed",
             Self::AcceptRisk { .. } => "be checked again",
-            Self::Heed { .. } => "be told",
+            Self::Explain { .. } | Self::Heed { .. } => "be told",
         }
     }
 }

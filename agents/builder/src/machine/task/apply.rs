@@ -5,11 +5,11 @@ mod people;
 mod resources;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::attempt::{AttemptState, Failure};
-use ropewalk_schemas::task::Task;
+use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
+use ropewalk_schemas::task::{ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, TaskId};
 
-use super::{Blocker, Input, On, Phase, State};
+use super::{Blocker, Input, On, Phase, State, close_requests};
 use crate::decide::readiness::{Edges, follows_edges};
 use crate::machine::{Effect, IllegalRequest};
 
@@ -94,6 +94,11 @@ impl Transition {
         if asked.is_some() && next.question() != asked {
             self.close_questions(reason.as_deref().unwrap_or("the task went on"));
         }
+        if matches!(next, State::Skipped { .. }) {
+            // No owner of a file has to decide for what is not done.
+            let (state, why) = (ChangeRequestState::Needless, "the task was left out");
+            close_requests(&mut self.task, None, state, why, self.now);
+        }
         next.write(&mut self.task);
         self.task.reason = reason;
     }
@@ -122,6 +127,7 @@ impl Transition {
             attempt,
             state,
             failure,
+            told_at: None,
         });
     }
 
@@ -134,7 +140,7 @@ impl Transition {
     }
 
     /// A task behind a failed one is blocked and revives by itself; one behind a task that was left out is left out too,
-    /// since it could never become ready.
+    /// since it could never become ready, unless that was only to resolve what stands against it.
     fn edges(&mut self, edges: Edges) -> Arm {
         if !follows_edges(&self.task) {
             return self.refuse(&Input::Edges(edges));
@@ -165,8 +171,26 @@ impl Transition {
                 }
                 self.go(State::Skipped { with }, Some(why));
             }
+            Edges::Unresolved { left_out, others } => {
+                self.do_without(&left_out);
+                return self.edges(*others);
+            }
         }
         Ok(())
+    }
+
+    /// Waits no more for tasks that were to resolve what stands against it. Nobody wants that resolved any more, so it counts as
+    /// met in this round: where it still stands, a person is asked again.
+    fn do_without(&mut self, left_out: &[TaskId]) {
+        let task = &mut self.task;
+        let needed = &mut task.block.depends_on;
+        needed.retain(|needed| !left_out.contains(needed));
+        let earlier = std::mem::take(&mut task.earlier_failures).into_iter();
+        let (mut met, earlier): (Vec<Failure>, Vec<Failure>) =
+            earlier.partition(|failure| failure.class == FailureClass::Conflict);
+        task.earlier_failures = earlier;
+        met.append(&mut task.failures);
+        task.failures = met;
     }
 }
 

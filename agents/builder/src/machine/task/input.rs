@@ -40,7 +40,8 @@ pub enum Input {
         /// Whether it goes on with a try that was counted when it began: one that was cut off after it was sent back, or whose
         /// work goes to the gate again as it is.
         goes_on: bool,
-        /// Whether it takes up a conversation again, whose replies so far know only what was told then.
+        /// Whether it takes up a conversation again, whose replies so far know only what was told then, and which comes again to
+        /// what it handed in.
         resumes: bool,
     },
     /// Others have its files.
@@ -189,8 +190,11 @@ pub struct FailedAttempt {
     pub failure: Failure,
     /// What follows from it.
     pub answer: Answer,
-    /// The candidate with what it was allowed, which is kept where a person is asked about it.
+    /// The candidate with what it was allowed, which the next attempt shows again or goes on from.
     pub kept: Option<KeptWork>,
+    /// The turn of the conversation that handed it in; none where nothing was handed in that failed, or no conversation goes on with
+    /// it.
+    pub turn: Option<u32>,
     /// What the gate saw of it.
     pub shown: Option<CommitId>,
     /// What a person would have to accept.

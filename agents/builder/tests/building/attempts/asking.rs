@@ -8,12 +8,13 @@ use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_desk::builds::{self, tasks::TaskError};
 use ropewalk_desk::people::Person;
 use ropewalk_engine::llm::ModelRequest;
-use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::{DecisionMade, QuestionAnswered, Verdict};
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
-use ropewalk_store::Query;
+use ropewalk_schemas::{ChoiceId, Payload, Subject, TaskId, UserSlug};
+use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Query};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, git, task, writes};
@@ -104,7 +105,7 @@ async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     let store = &open.context.store;
     let asked = blocking_questions(store).await.unwrap();
     assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].text, "Task T-1: Tabs or spaces?");
+    assert_eq!(asked[0].text, "The model of task T-1 asks: Tabs or spaces?");
     assert_eq!((asked[0].choices.len(), asked[0].free_text), (3, true));
     let attempts = store
         .list::<Attempt>(Query::new().equal("task", "T-1"))
@@ -236,5 +237,61 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let attempts = open.attempts(build.id, "T-1").await;
     assert_eq!(attempts.len(), 3, "{attempts:?}");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_comes_as_its_task_is_left_out_begins_nothing() {
+    let script = asks() + &writes("T-2", "README.md", "better\n", None);
+    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.until(spec, only_the_question_is_left).await;
+    let question = open.open_question("T-1").await.unwrap();
+    let id = TaskId::parse("T-1").unwrap();
+    let left_out = Payload::DecisionMade(DecisionMade {
+        build_id: build.id,
+        task_id: Some(id.clone()),
+        verdict: Verdict::Skip,
+        reason: "nobody wants it".to_owned(),
+        file: None,
+    });
+    let answered = Payload::QuestionAnswered(QuestionAnswered {
+        question_id: question.id,
+        trigger: question.trigger,
+        choice: Some(ChoiceId::parse("tabs").unwrap()),
+        answer: "tabs".to_owned(),
+        answered_by: "ada".to_owned(),
+        channel: "cli".to_owned(),
+        about: question.about,
+        idea_slug: question.idea,
+    });
+    // Both at once, in whichever order they are handled, and the answer once more when all is over.
+    let mut changes = ChangeSet::new();
+    for (subject, payload) in [
+        (Subject::task(build.id, &id), left_out),
+        (Subject::question(question.id), answered.clone()),
+    ] {
+        changes.emit(open.context.event(subject, payload));
+    }
+    open.services.store.commit(changes).await.unwrap();
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.emit(Subject::question(question.id), answered).await;
+    open.settled().await;
+    let tasks = open.tasks(build.id).await;
+    let left = task(&tasks, "T-1");
+    assert_eq!((left.state, left.attempt), (TaskState::Skipped, None));
+    let asked = open.questions("multiple_implementations").await;
+    let states: Vec<QuestionState> = asked.iter().map(|asked| asked.state).collect();
+    assert_eq!(states, [QuestionState::Superseded]);
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert!(attempts.iter().all(|attempt| attempt.state.is_final()));
+    assert!(open.held_locks().await.is_empty());
+    let dead = DeliveryFilter {
+        states: vec![DeliveryState::Dead],
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(open.services.store.deliveries(&dead).await.unwrap(), []);
     open.close().await;
 }

@@ -1,7 +1,10 @@
 //! An attempt whose conversation grows too long twice, and the end of the program at each of its calls.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
+use ropewalk_engine::llm::ModelError;
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::model_call::ModelCall;
@@ -9,13 +12,13 @@ use ropewalk_store::Query;
 use serde_json::json;
 
 use crate::world::house::{House, OpenHouse};
-use crate::world::listener::Hold;
+use crate::world::listener::{Fault, Hold, Pace};
 
 /// The steps of the agent before it says that it is done.
 const STEPS: usize = 10;
 
 /// An agent that thinks aloud for four thousand tokens before each line that it writes.
-fn house(hold: &Hold) -> House {
+fn house(pace: Arc<dyn Pace>) -> House {
     let mut script = "- { agent: compaction, reply: { text: Lines were written. } }\n".to_owned();
     let thought = "x".repeat(16_000);
     for step in 1..=STEPS {
@@ -27,9 +30,12 @@ fn house(hold: &Hold) -> House {
     script +=
         "- { agent: build, reply: { tools: [{ name: finish, input: { summary: Done. } }] } }\n";
     House::new(&script)
-        .held_by(hold)
+        .paced_by(pace)
         .compacting(25_000)
-        .with(|options| options.loops = 1)
+        .with(|options| {
+            options.loops = 1;
+            options.tries.backoff = Duration::from_millis(20);
+        })
 }
 
 async fn approve(open: &OpenHouse) -> SpecId {
@@ -44,7 +50,7 @@ async fn approve(open: &OpenHouse) -> SpecId {
 /// the build came to, the keys of the calls that were paid, and how often the model was asked.
 async fn play(ended_at: Option<usize>) -> (String, Vec<String>, usize) {
     let hold = Hold::new();
-    let house = house(&hold);
+    let house = house(Arc::new(hold.clone()));
     let mut open = house.open().await;
     let spec = approve(&open).await;
     if let Some(ended_at) = ended_at {
@@ -59,6 +65,11 @@ async fn play(ended_at: Option<usize>) -> (String, Vec<String>, usize) {
     for _ in 0..3 * STEPS {
         hold.let_go();
     }
+    outcome(&house, open, spec).await
+}
+
+/// Waits for the end of the build. Returns what [`play`] does.
+async fn outcome(house: &House, open: OpenHouse, spec: SpecId) -> (String, Vec<String>, usize) {
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let tree = open.git(&["rev-parse", "build/habits^{tree}"]);
@@ -85,5 +96,20 @@ async fn the_program_ends_at_each_call_of_an_attempt_with_two_summaries_and_noth
         let again = play(Some(ended_at)).await;
         // The call that waited when the program ended is the only one that was asked again.
         assert_eq!(again, (tree.clone(), paid.clone(), calls + 1), "{ended_at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_breaks_off_after_a_summary_is_asked_for_again_and_nothing_is_paid_twice() {
+    let (tree, paid, calls) = play(None).await;
+    for fault in [
+        Fault::of(|call| (call == 9).then_some(ModelError::Truncated)),
+        Fault::of(|call| (call == 11).then_some(ModelError::Truncated)),
+    ] {
+        let house = house(fault);
+        let open = house.open().await;
+        let spec = approve(&open).await;
+        let again = outcome(&house, open, spec).await;
+        assert_eq!(again, (tree.clone(), paid.clone(), calls + 1));
     }
 }

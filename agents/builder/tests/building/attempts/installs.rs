@@ -4,6 +4,7 @@ mod cache;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use ropewalk_config::settings::PackageManager;
 use ropewalk_schemas::SpecId;
@@ -13,7 +14,6 @@ use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, OpenHouse, git, task, writes};
-use crate::world::script::holds_back;
 
 const MANIFEST: &str = r#"{
   "name": "habits", "version": "1.0.0", "private": true,
@@ -65,6 +65,23 @@ fn plan() -> Value {
     })
 }
 
+/// A project whose agent writes the rest when it is told that something is missing still, beside the package alone.
+fn going_on(files: &[(&str, &str)]) -> House {
+    let more = format!("{USE}// more\n");
+    let more = writes("T-1", "use.js", &more, Some("Not taken"))
+        .replace("printf %s", "test -e node_modules/left && printf %s");
+    House::new(&(more + &writes("T-1", "use.js", USE, None)))
+        .with_files(files)
+        .with(|options| options.package_managers = vec![PackageManager::Npm])
+}
+
+/// Wants what the agent of such a project writes at last.
+fn wants_more() -> Value {
+    let mut plan = plan();
+    plan["validation"]["command"] = json!("test ! -e scripted && node use.js && grep more use.js");
+    plan
+}
+
 async fn given_up(open: &OpenHouse, spec: SpecId) -> (Build, Task) {
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -109,7 +126,7 @@ async fn nobody_installs_who_is_not_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_missing_is_installed_in_slot_and_gate_and_the_task_passes() {
+async fn what_the_gate_misses_is_installed_and_the_same_work_passes_without_a_model() {
     let house = locked(&[PackageManager::Npm]);
     let open = house.open().await;
     let spec = open.approve(json!([plan()])).await;
@@ -117,13 +134,13 @@ async fn what_is_missing_is_installed_in_slot_and_gate_and_the_task_passes() {
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");
     assert_eq!((done.attempts, done.installs, done.tries), (2, 1, 0));
-    let prompts = house.prompts("T-1");
-    assert!(!prompts[0].contains("npm ci"), "{}", prompts[0]);
-    assert!(
-        prompts[1].contains(&format!("run in the checkout: `{CI}`")),
-        "{}",
-        prompts[1]
-    );
+    let [missed, landed] = open.attempts(build.id, "T-1").await.try_into().unwrap();
+    assert_eq!(missed.candidate, landed.candidate);
+    assert_eq!(landed.summary.as_deref(), Some("Done."));
+    let requests = house.requests("T-1");
+    assert_eq!(requests.len(), 2, "to write it and to hand it in");
+    let told = requests[1].text();
+    assert!(!told.contains("npm ci"), "{told}");
     let evidence = open.evidence(build.id).await;
     let of_tries: Vec<_> = of_task(&evidence, "T-1")
         .into_iter()
@@ -145,24 +162,25 @@ async fn what_is_missing_is_installed_in_slot_and_gate_and_the_task_passes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_works_beside_the_packages_that_its_task_missed() {
-    let looks = writes("T-1", "use.js", USE, None)
-        .replace(
-            "mkdir -p",
-            "test ! -e node_modules/left || echo '// seen' > use.js; mkdir -p",
-        )
-        .replace("> use.js\"", ">> use.js\"");
     let files = [("package.json", MANIFEST), PACKAGE, MODULE, IGNORED];
-    let house = House::new(&looks)
-        .with_files(&files)
-        .with(|options| options.package_managers = vec![PackageManager::Npm]);
+    let house = going_on(&files);
     let open = house.open().await;
-    let spec = open.approve(json!([plan()])).await;
-    let (build, _) = open.ended(spec).await;
+    let spec = open.approve(json!([wants_more()])).await;
+    let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.installs, done.tries), (3, 1, 1));
     assert_eq!(
         open.git(&["show", "build/habits:use.js"]),
-        format!("// seen\n{}", USE.trim_end())
+        format!("{USE}// more")
     );
+    // What the gate found beside the packages is told in the conversation that made the work.
+    let requests = house.requests("T-1");
+    assert_eq!(requests.len(), 4);
+    let told = requests[2].text();
+    for part in ["Not taken: VALIDATION_FAILED", "run in the checkout: `npm"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
     let evidence = open.evidence(build.id).await;
     let passed = of_task(&evidence, "T-1").pop().unwrap();
     assert!(
@@ -216,9 +234,14 @@ async fn an_install_that_fails_twice_ends_the_task_with_its_question() {
         );
         assert!(failure.error.contains("gone.tgz"), "{}", failure.error);
     }
+    // Another install alone would meet it again, so that its model is told.
     let prompts = house.prompts("T-1");
-    assert!(prompts[1].contains("It failed:"), "{}", prompts[1]);
-    assert!(prompts[2].contains("gone.tgz"), "{}", prompts[2]);
+    let [_, told] = &prompts[..] else {
+        panic!("{prompts:?}");
+    };
+    for part in ["Not taken: MISSING_DEPENDENCY", "gone.tgz", "It failed:"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
     let evidence = open.evidence(build.id).await;
     let last = of_task(&evidence, "T-1").pop().unwrap();
     assert!(last.installs[0].exit_code.is_some_and(|code| code != 0));
@@ -269,22 +292,20 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     let signals = tempfile::tempdir().unwrap();
-    let go = signals.path().join("go");
-    let rules = writes("T-1", "use.js", USE, None);
-    // The attempt after the one that missed something ends only after the crash.
-    let second = rules.replace("  turn:", "  attempt: 2\n  turn:");
-    let second = holds_back(&second, 2, &format!("until: {}", go.display()));
-    let house = House::new(&(second + &rules))
-        .with_files(&LOCKED)
-        .with(|options| options.package_managers = vec![PackageManager::Npm]);
+    let [installed, go] = ["installed", "go"].map(|name| signals.path().join(name));
+    let house = locked(&[PackageManager::Npm]);
     let open = house.open().await;
-    let spec = open.approve(json!([plan()])).await;
-    open.until(spec, |_, tasks| {
-        tasks
-            .iter()
-            .any(|task| task.installs == 1 && task.state == TaskState::Working)
-    })
-    .await;
+    // The look after the install ends only after the crash.
+    let mut plan = plan();
+    plan["validation"]["command"] = json!(format!(
+        "node use.js && {{ touch {}; until [ -e {} ]; do sleep 0.02; done; }}",
+        installed.display(),
+        go.display()
+    ));
+    let spec = open.approve(json!([plan])).await;
+    while !installed.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     open.crash().await;
     std::fs::write(&go, "").unwrap();
     let open = house.open().await;
@@ -292,6 +313,7 @@ async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");
     assert_eq!((done.installs, done.failures.len()), (1, 1));
+    assert_eq!(house.calls(), 2, "no model is asked again");
     let events = open.events().await;
     let failed = events.iter().filter(|(kind, _)| kind == "task.failed");
     assert_eq!(failed.count(), 1);

@@ -1,16 +1,21 @@
 //! A failed gate is a turn of the conversation: it goes on in its tree, with what failed as the result of `finish`.
 
-use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
+use std::path::Path;
+use std::time::Duration;
+
+use ropewalk_engine::llm::ModelError;
+use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::payload::TaskRetry;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task};
-use crate::world::listener::Hold;
+use crate::world::house::{House, OpenHouse, task, writes_after};
+use crate::world::listener::{Fault, Hold};
 
 pub(super) fn plan() -> Value {
     json!([{
@@ -84,14 +89,18 @@ async fn landed(open: &OpenHouse, house: &House, spec: ropewalk_schemas::SpecId)
     assert_eq!(ahead, "2", "the idea folder and one commit of the task");
     let text = open.git(&["show", "build/habits:T-1.txt"]);
     assert!(text.lines().count() == 170 && text.contains("line 99 is right"));
-    let requests = house.requests("T-1");
-    let mut asked: Vec<(u32, u32)> = Vec::new();
-    for request in &requests {
-        let key = request.script.as_ref().unwrap();
-        asked.push((key.attempt, key.turn));
-    }
     let once = [(1, 1), (1, 2), (2, 1), (2, 2)];
-    assert_eq!(asked, once, "no call is paid twice");
+    assert_eq!(asked(house), once, "no call is paid twice");
+}
+
+/// Lists what the model was asked for, by try and turn.
+fn asked(house: &House) -> Vec<(u32, u32)> {
+    let requests = house.requests("T-1");
+    let keys = requests.iter().map(|request| {
+        let key = request.script.as_ref().unwrap();
+        (key.attempt, key.turn)
+    });
+    keys.collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -262,5 +271,220 @@ async fn no_progress_is_followed_by_a_fresh_conversation_that_knows_all_of_it() 
     );
     assert!(fresh.contains("I still think so"), "{fresh}");
     assert_eq!(fresh.matches("### Try").count(), 3, "{fresh}");
+    open.close().await;
+}
+
+/// Writes what is right at once.
+fn right() -> String {
+    let write = json!({ "path": "T-1.txt", "content": "good\n" });
+    rule(1, 1, "write", &write) + &rule(1, 2, "finish", &finish("wrote it"))
+}
+
+/// Plans the task with a check whose first look ends with `output`.
+fn failing_once(place: &Path, output: &str) -> Value {
+    let seen = place.join("seen");
+    let seen = seen.display();
+    let check = format!(
+        "if [ -e {seen} ]; then grep -q good T-1.txt; else touch {seen}; echo '{output}'; exit 1; fi"
+    );
+    let mut plan = plan();
+    plan[0]["validation"]["command"] = json!(check);
+    plan
+}
+
+/// Says of the attempts at the task how they ended; all of them held one conversation.
+fn of_one_conversation(attempts: &[Attempt]) -> Vec<AttemptState> {
+    assert!(attempts.iter().all(|one| one.round == 1), "{attempts:?}");
+    attempts.iter().map(|one| one.state).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_breaks_off_is_asked_for_again_in_its_conversation_and_tree() {
+    let cut = Fault::of(|call| (call == 2).then_some(ModelError::Truncated));
+    let house = House::new(&right())
+        .paced_by(cut)
+        .with(|options| options.tries.backoff = Duration::from_millis(20));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good");
+    assert_eq!(asked(&house), [(1, 1), (1, 2), (1, 2)]);
+    let requests = house.requests("T-1");
+    assert_eq!(requests[1].messages, requests[2].messages);
+    let paid = open.services.store.count::<ModelCall>(Query::new()).await;
+    assert_eq!(paid.unwrap(), 2);
+    let attempts = open.attempts(build.id, "T-1").await;
+    let states = [AttemptState::Failed, AttemptState::Landed];
+    assert_eq!(of_one_conversation(&attempts), states);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.tries), (2, 0));
+    assert_eq!(done.failures[0].class, FailureClass::ProviderDown);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_keeps_the_gate_from_its_look_for_a_while_is_waited_out_and_no_model_runs() {
+    for (class, output) in [
+        (FailureClass::Resource, "write: No space left on device"),
+        (FailureClass::Network, "Could not resolve host: example.org"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let house =
+            House::new(&right()).with(|options| options.tries.backoff = Duration::from_millis(20));
+        let open = house.open().await;
+        let spec = open.approve(failing_once(place.path(), output)).await;
+        let (build, tasks) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        assert_eq!(asked(&house), [(1, 1), (1, 2)], "{class:?}");
+        let attempts = open.attempts(build.id, "T-1").await;
+        let states = [AttemptState::Failed, AttemptState::Landed];
+        assert_eq!(of_one_conversation(&attempts), states);
+        assert_eq!(attempts[0].failure.as_ref().unwrap().class, class);
+        assert_eq!(attempts[0].candidate, attempts[1].candidate);
+        assert_eq!(attempts[1].summary.as_deref(), Some("wrote it"));
+        let done = task(&tasks, "T-1");
+        let counts = (done.attempts, done.tries, done.failures.len());
+        assert_eq!(counts, (2, 0, 1), "{class:?}");
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_dies_while_a_failure_is_waited_out_shows_the_same_work_again() {
+    let place = tempfile::tempdir().unwrap();
+    let house = House::new(&right()).with(|options| options.tries.backoff = Duration::from_secs(1));
+    let open = house.open().await;
+    let plan = failing_once(place.path(), "write: No space left on device");
+    let spec = open.approve(plan).await;
+    open.until(spec, |_, tasks| task(tasks, "T-1").failures.len() == 1)
+        .await;
+    open.crash().await;
+    let open = house.open().await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(asked(&house), [(1, 1), (1, 2)]);
+    assert_eq!(task(&tasks, "T-1").failures.len(), 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_gate_meets_again_after_a_pause_is_told_in_the_same_conversation() {
+    let write = |text: &str| json!({ "path": "T-1.txt", "content": text });
+    let fault = "Could not resolve host: example.org\n";
+    let rules = [
+        rule(1, 1, "write", &write(fault)),
+        rule(1, 2, "finish", &finish("wrote it")),
+        rule(2, 1, "write", &write("good\n")),
+        rule(2, 2, "finish", &finish("did without the host")),
+    ];
+    let house = House::new(&rules.concat())
+        .with(|options| options.tries.backoff = Duration::from_millis(20));
+    let open = house.open().await;
+    let mut plan = plan();
+    plan[0]["validation"]["command"] = json!("cat T-1.txt; grep -q good T-1.txt");
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(asked(&house), [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    let requests = house.requests("T-1");
+    let (before, after) = (&requests[1], &requests[2]);
+    assert_eq!(after.messages[..before.messages.len()], before.messages[..]);
+    let told = after.text();
+    assert!(told.contains("Not taken: NETWORK"), "{told}");
+    let attempts = open.attempts(build.id, "T-1").await;
+    let states = [
+        AttemptState::Failed,
+        AttemptState::Interrupted,
+        AttemptState::Landed,
+    ];
+    assert_eq!(of_one_conversation(&attempts), states);
+    assert_eq!(attempts[1].tries.len(), 1, "{attempts:?}");
+    let done = task(&tasks, "T-1");
+    let counts = (done.attempts, done.tries, done.failures.len());
+    assert_eq!(counts, (3, 0, 2));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_hold_on_the_head_that_moved_is_told_in_the_same_conversation() {
+    let place = tempfile::tempdir().unwrap();
+    let [begun, go] = ["begun", "go"].map(|name| place.path().join(name));
+    let both = json!({ "path": "T-1.txt", "content": "good\nboth\n" });
+    let rules = [
+        right(),
+        rule(2, 1, "write", &both),
+        rule(2, 2, "finish", &finish("knows of the other")),
+        writes_after("T-2", "T-2.txt", "good\n", &begun),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = house.open().await;
+    // The first look ends when the other task has landed.
+    let check = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.02; done; \
+         grep -q good T-1.txt && {{ [ ! -e T-2.txt ] || grep -q both T-1.txt; }}",
+        begun.display(),
+        go.display()
+    );
+    let one = |id: &str, check: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+            "validation": { "command": check, "expected": "exit 0" },
+        })
+    };
+    let plan = json!([one("T-1", &check), one("T-2", "grep -q good T-2.txt")]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-2").state == TaskState::Complete
+    })
+    .await;
+    std::fs::write(&go, "").unwrap();
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good\nboth");
+    assert_eq!(asked(&house), [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    let requests = house.requests("T-1");
+    assert_eq!(requests[2].messages.len(), requests[1].messages.len() + 2);
+    let told = requests[2].text();
+    assert!(told.contains("Not taken: VALIDATION_FAILED"), "{told}");
+    let attempts = open.attempts(build.id, "T-1").await;
+    let states = [AttemptState::Interrupted, AttemptState::Landed];
+    assert_eq!(of_one_conversation(&attempts), states);
+    assert_eq!(attempts[0].tries.len(), 1, "{attempts:?}");
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.tries), (2, 1));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_begins_anew_after_words_alone_finds_in_the_checkout_what_was_written() {
+    let words = |turn: u32| {
+        format!(
+            "- agent: build\n  task: T-1\n  attempt: 1\n  turn: {turn}\n  reply:\n    text: It is all written.\n"
+        )
+    };
+    let write = json!({ "path": "T-1.txt", "content": "good\n" });
+    let rules = [
+        rule(1, 1, "write", &write),
+        (2..=4).map(words).collect(),
+        rule(2, 1, "finish", &finish("It was written already.")),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good");
+    assert_eq!(asked(&house), [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)]);
+    let fresh = house.prompts("T-1").pop().unwrap();
+    for part in [
+        "The checkout holds the work of an earlier conversation",
+        "AGENT_REFUSED",
+        "+good",
+    ] {
+        assert!(fresh.contains(part), "{part}: {fresh}");
+    }
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.tries), (2, 1));
     open.close().await;
 }

@@ -12,7 +12,7 @@ use ropewalk_engine::llm::{
 };
 use ropewalk_runtime::{Clock, Shutdown, Supervisor};
 use ropewalk_schemas::alert::Alert;
-use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::model_call::{ModelCall, UsageBy};
 use ropewalk_schemas::outage::Outage;
@@ -25,7 +25,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::house::{House, OpenHouse, PATIENCE, request, writes};
+use crate::world::house::{House, OpenHouse, PATIENCE, request, task, writes};
+use crate::world::listener::Fault;
 
 /// The emulator does not answer at all.
 const SILENT: u16 = 0;
@@ -521,4 +522,48 @@ async fn answer_again(open: &OpenHouse, question: QuestionId) {
     let answered =
         ropewalk_orchestrator::questions::answer(context, question, "again", "ada", "cli");
     answered.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_finds_no_network_again_and_again_is_made_in_the_same_conversation() {
+    // Three outages in which others are answered, and then a failure of the call itself.
+    let fault = Fault::of(|call| {
+        let message = "no route".to_owned();
+        (2..=5)
+            .contains(&call)
+            .then_some(ModelError::Network { message })
+    });
+    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
+        .paced_by(fault)
+        .with(|options| options.tries.backoff = Duration::from_millis(20));
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
+        "validation": { "command": "grep -q good T-1.txt", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let attempts = open.attempts(build.id, "T-1").await;
+    let ended: Vec<_> = attempts
+        .iter()
+        .map(|one| {
+            let class = one.failure.as_ref().map(|failure| failure.class);
+            (one.round, one.state, class)
+        })
+        .collect();
+    let away = (1, AttemptState::Interrupted, None);
+    let failed = (1, AttemptState::Failed, Some(FailureClass::Network));
+    let landed = (1, AttemptState::Landed, None);
+    assert_eq!(ended, [away, away, away, failed, landed]);
+    let requests = house.requests("T-1");
+    assert_eq!(requests.len(), 6);
+    let second = &requests[1].messages;
+    assert!(requests[1..].iter().all(|one| one.messages == *second));
+    let of_build = Query::new().equal("role", "build");
+    let paid = open.services.store.count::<ModelCall>(of_build).await;
+    assert_eq!(paid.unwrap(), 2);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.tries, done.failures.len()), (0, 1));
+    open.close().await;
 }

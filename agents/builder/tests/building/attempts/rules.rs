@@ -155,6 +155,7 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
     let spec = open.approve(plan()).await;
     // Neither is complete before both have called.
     asked_about(&house, [("T-1", 6), ("T-2", 2)]).await;
+    refusals(&open, 1).await;
     std::fs::write(&go, "").unwrap();
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -398,6 +399,7 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
     let open = house.open().await;
     let spec = open.approve(plan()).await;
     asked_about(&house, [("T-1", 5), ("T-2", 4)]).await;
+    refusals(&open, 1).await;
     std::fs::write(&go, "").unwrap();
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -476,5 +478,54 @@ async fn a_question_about_a_call_goes_when_its_build_has_ended() {
     let asked = refusals(&open, 1).await.remove(0);
     assert_eq!(asked.state, QuestionState::Superseded);
     assert_eq!(asked.closed_because.as_deref(), Some("the build has ended"));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_was_asked_before_a_build_ended_is_told_again_once_it_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let go = place.path().join("go");
+    let scripts = [
+        script(
+            "T-1",
+            &[
+                ("", "bash", bash("expr 1111111 + 1")),
+                ("leaves `expr", "bash", wait_for(&go)),
+                ("", "write", writes("T-1")),
+                ("wrote", "finish", done()),
+            ],
+        ),
+        script(
+            "T-2",
+            &[("", "write", writes("T-2")), ("wrote", "finish", done())],
+        ),
+    ];
+    // Nobody asks here what was told.
+    let house = House::new(&scripts.concat()).with(|options| {
+        options.loops = 1;
+        let mut policy = PolicySettings::default();
+        policy.rules.user = rules(json!([
+            { "permission": "bash", "pattern": "expr *", "action": "ask" }
+        ]));
+        options.policy.replace(policy);
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let told = async {
+        while decisions(&open.events().await).is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.unwrap();
+    let build = open.build(spec).await.unwrap();
+    let stop = Payload::BuildStop(request(build.id));
+    open.emit(Subject::build(build.id), stop).await;
+    open.ended(spec).await;
+    std::fs::write(&go, "").unwrap();
+    let resume = Payload::BuildResume(request(build.id));
+    open.emit(Subject::build(build.id), resume).await;
+    open.until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    assert_eq!(decisions(&open.events().await).len(), 2);
     open.close().await;
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_engine::llm::ModelError;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
@@ -14,7 +15,7 @@ use ropewalk_store::{Query, Versioned};
 use serde_json::json;
 
 use crate::world::house::{House, OpenHouse, PATIENCE, git, task, writes};
-use crate::world::listener::Hold;
+use crate::world::listener::{Fault, Hold};
 
 const SCRIPT: &str = r#"
 - agent: build
@@ -419,10 +420,10 @@ async fn a_self_correction_goes_on_in_its_tree_and_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_passing_failure_is_tried_again_only_after_its_pause() {
     let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
-    let down = "- { agent: build, task: T-1, attempt: 1, reply: { error: { kind: truncated } } }\n";
-    let rules = [down.to_owned(), writes("T-1", "T-1.txt", "good\n", None)];
-    let house = House::new(&rules.concat())
+    let cut = Fault::of(|call| (call == 1).then_some(ModelError::Truncated));
+    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
         .at_the_time_of(&Clock::manual(start))
+        .paced_by(cut)
         .with(|options| options.loops = 1);
     let open = house.open().await;
     let spec = open
@@ -439,7 +440,6 @@ async fn a_passing_failure_is_tried_again_only_after_its_pause() {
         "no try of the task is used up"
     );
     let attempts = open.attempts(build.id, "T-1").await;
-    // While the provider was away it waited; it failed since others would have been served.
     let failed = attempts.iter().position(|one| one.failure.is_some());
     let failed = failed.unwrap();
     let failure = attempts[failed].failure.as_ref().unwrap();

@@ -124,6 +124,10 @@ async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_s
     lacks(&told, &lessons([1, 2, 4]).each_ref().map(String::as_str));
     let attempt = open.attempts(build.id, "T-1").await.remove(0);
     assert_eq!(attempt.gotchas, [4, 5, 2].map(|place| items[place].id));
+    // Words of a model stand where material stands, with who said them.
+    let fenced =
+        "<document>\n- lesson number 5 (said by a model, after a build)\n- lesson number 6 ";
+    holds(&told, &[fenced]);
     open.close().await;
 }
 
@@ -163,7 +167,11 @@ async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_co
     let spec = open.approve(plan).await;
     open.ended(spec).await;
     let told = told(&house, "T-1");
-    holds(&told, &["- wish number 1\n- wish number 2 (in *.txt)"]);
+    holds(&told, &["- wish number 2 (in *.txt)"]);
+    // What is about some files changes from task to task, and no system prompt does.
+    let system = house.requests("T-1").remove(0).system;
+    holds(&system, &["- wish number 1"]);
+    lacks(&system, &["wish number 2"]);
     lacks(
         &told,
         &[3, 4, 5, 6, 7]
@@ -176,7 +184,8 @@ async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_co
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
-    let rules = writes("T-1", "web/a.txt", "good\n", None);
+    let rules =
+        writes("T-1", "web/a.txt", "good\n", None) + &writes("T-2", "docs/b.txt", "good\n", None);
     let house = House::new(&rules).with_files(&[
         (
             "web/AGENTS.md",
@@ -186,20 +195,27 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
         ("docs/words.md", "Use plain words.\n"),
     ]);
     let open = house.open().await;
-    let plan = json!([{
-        "id": "T-1", "phase": "api", "action": "CREATE", "file": "web/a.txt",
-        "validation": { "command": "grep -q good web/a.txt", "expected": "exit 0" },
-    }]);
+    let task = |id: &str, file: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("grep -q good {file}"), "expected": "exit 0" },
+        })
+    };
+    let plan = json!([task("T-1", "web/a.txt"), task("T-2", "docs/b.txt")]);
     let spec = open.approve(plan).await;
-    open.ended(spec).await;
-    let told = told(&house, "T-1");
-    holds(
-        &told,
-        &[
-            "Of `web/AGENTS.md`:\n\nWrite short lines.\nSee @../docs/words.md\n\nOf `docs/words.md`:\n\nUse plain words.\n\nOf `CLAUDE.md`:",
-        ],
-    );
-    lacks(&told, &["Write long lines."]);
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let of_web = "Of `web/AGENTS.md`:\n\nWrite short lines.\nSee @../docs/words.md\n\nOf `docs/words.md`:\n\nUse plain words.";
+    let of_docs = "Of `docs/AGENTS.md`:\n\nWrite long lines.";
+    let systems = [("T-1", of_web, of_docs), ("T-2", of_docs, of_web)].map(|(id, own, other)| {
+        let told = told(&house, id);
+        holds(&told, &[own]);
+        lacks(&told, &[other]);
+        house.requests(id).remove(0).system
+    });
+    assert_eq!(systems[0], systems[1], "a provider reads it once");
+    holds(&systems[0], &["Indent with two spaces."]);
+    lacks(&systems[0], &[of_web, of_docs]);
     open.close().await;
 }
 

@@ -3,7 +3,7 @@
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, Way};
 use ropewalk_desk::builds::landing::comes_along;
-use ropewalk_schemas::build::{Build, BuildState, Predecessor};
+use ropewalk_schemas::build::{Build, BuildState, Predecessor, StopCause};
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, SpecId};
 use ropewalk_store::{ChangeSet, Query};
@@ -147,6 +147,28 @@ async fn a_follower_can_land_where_the_work_that_it_builds_on_is_already() {
     let lander = house.lander().await;
     let second = lander.land(&open.context, &by_ada(second.id)).await;
     assert_eq!(second.unwrap().way, Way::Merge);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_of_a_build_that_was_given_up_waits_for_nobody() {
+    let house = House::new(&three_files());
+    let open = house.open().await;
+    let (first, second) = follower(&open).await;
+    for (cause, waits) in [(StopCause::Person, true), (StopCause::Abandoned, false)] {
+        open.change_build(first.id, |build| {
+            build.state = BuildState::Stopped;
+            build.stop = Some(cause);
+        })
+        .await;
+        if waits {
+            assert_eq!(forerunner(&house, &open, second.id).await, first.id);
+        }
+    }
+    let lander = house.lander().await;
+    let merged = lander.land(&open.context, &by_ada(second.id)).await;
+    assert_eq!(merged.unwrap().way, Way::FastForward);
+    assert_eq!(open.git(&["show", "main:b.txt"]), "good");
     open.close().await;
 }
 

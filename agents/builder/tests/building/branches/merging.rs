@@ -1,6 +1,7 @@
 //! A person answers what shall become of the branch of a finished build.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::people::Person;
@@ -288,6 +289,20 @@ async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_ane
     let recommended = asked.choices.iter().filter(|choice| choice.recommended);
     let recommended: Vec<&str> = recommended.map(|choice| choice.id.as_str()).collect();
     assert_eq!(recommended, ["leave"]);
+    // Of an end that it came to since, nothing is known until that is reviewed.
+    let later = Build {
+        completed_at: build
+            .completed_at
+            .map(|ended| ended + Duration::from_mins(1)),
+        ..build.clone()
+    };
+    for (build, is_reviewed) in [(&build, true), (&later, false)] {
+        let told = landing::prospect(&open.services.store, build).await;
+        let told = told.unwrap();
+        assert_eq!(told.contains(but), is_reviewed, "{told}");
+        let unseen = "**But:** it is not reviewed yet as it stands\n";
+        assert_eq!(told.contains(unseen), !is_reviewed, "{told}");
+    }
     let stale = before[0].id;
     assert!(
         open.services

@@ -9,16 +9,19 @@ use ropewalk_desk::builds::landing::{self, Landing, LandingError};
 use ropewalk_desk::people::Person;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::advice::Advice;
-use ropewalk_schemas::attempt::{FailureClass, Verdict};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass, Verdict};
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
+use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::{TaskId, UserSlug};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::wait::Wait;
+use ropewalk_schemas::{BuildId, CommitId, RepoPath, SpecId, TaskId, UserSlug};
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes};
-use crate::world::script::{append_and_meet, steps};
+use crate::plans::two_builds::update;
+use crate::world::house::{House, OpenHouse, git, task, writes, writes_after};
+use crate::world::script::{Step, append_and_meet, steps};
 
 const MARKS: &str = "<<<<<<< ours\ngood\n=======\nmine\n>>>>>>> theirs\n";
 
@@ -157,6 +160,82 @@ async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
     open.close().await;
 }
 
+const GATE: &str =
+    "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest -v test_calc\"\n";
+
+/// Writes a module with these functions of one argument, and their tests.
+fn calc(functions: &[(&str, &str)], tests: &[(&str, &str)]) -> [(&'static str, String); 2] {
+    let function =
+        |(name, returned): &(&str, &str)| format!("def {name}(x):\n    return {returned}\n\n\n");
+    let test = |(name, lines): &(&str, &str)| format!("    def test_{name}(self):\n{lines}\n");
+    let product: Vec<String> = functions.iter().map(function).collect();
+    let tests: Vec<String> = tests.iter().map(test).collect();
+    let head = "import unittest\nimport calc\n\n\nclass Calc(unittest.TestCase):\n";
+    [
+        ("calc.py", product.concat()),
+        ("test_calc.py", format!("{head}{}", tests.concat())),
+    ]
+}
+
+fn writing(files: &[(&'static str, String)]) -> Step<'static> {
+    let lines: Vec<String> = files
+        .iter()
+        .map(|(path, text)| format!("cat > {path} <<'END'\n{text}END\n"))
+        .collect();
+    Step::Shell(lines.concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_joins_branches_answers_to_the_tests_of_both() {
+    let same = ("same", "        self.assertEqual(calc.same(2), 2)\n");
+    let double = ("double", "        self.assertEqual(calc.double(2), 4)\n");
+    let triple = ("triple", "        self.assertEqual(calc.triple(2), 6)\n");
+    let emptied = (
+        "triple",
+        "        return\n        self.assertEqual(calc.triple(2), 6)\n",
+    );
+    let rows = [
+        ("3 * x", triple, TaskState::Complete),
+        ("0", emptied, TaskState::Waiting),
+    ];
+    for (returned, of_theirs, state) in rows {
+        let ours = calc(&[("same", "x"), ("double", "2 * x")], &[same, double]);
+        let both = calc(
+            &[("same", "x"), ("double", "2 * x"), ("triple", returned)],
+            &[same, double, of_theirs],
+        );
+        let rules = [
+            steps("T-1", &[writing(&ours)]),
+            steps("MERGE-1", &[writing(&both)]),
+        ];
+        let before = calc(&[("same", "x")], &[same]);
+        let house = House::new(&rules.concat()).with_files(&[
+            ("ropewalk.toml", GATE),
+            (before[0].0, &before[0].1),
+            (before[1].0, &before[1].1),
+        ]);
+        let open = house.open().await;
+        let plan = json!([{
+            "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py", "more_files": ["test_calc.py"],
+            "validation": { "command": "grep -q double calc.py", "expected": "exit 0" },
+        }]);
+        let spec = open.approve(plan).await;
+        let (build, _) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        for (path, text) in calc(&[("same", "x"), ("triple", "3 * x")], &[same, triple]) {
+            std::fs::write(house.repo().join(path), text).unwrap();
+        }
+        open.git(&["commit", "-q", "-a", "-m", "mine"]);
+        let_it_be_resolved(&open, &build).await;
+        let (_, merge) = resolved(&open, &build, state).await;
+        let reason = merge.reason.unwrap_or_default();
+        let why = "holds only with `test_calc.py` as it was changed";
+        let is_asked = state == TaskState::Waiting;
+        assert_eq!(reason.contains(why), is_asked, "{reason}");
+        open.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_come_in_by_another_way_is_no_models_to_join() {
     let place = tempfile::tempdir().unwrap();
@@ -186,6 +265,201 @@ async fn what_has_come_in_by_another_way_is_no_models_to_join() {
     assert_eq!((merge.state, merge.tries), (TaskState::Complete, 0));
     assert!(house.prompts("MERGE-1").is_empty(), "no model was asked");
     assert!(merge.failures.is_empty(), "{:?}", merge.failures);
+    open.close().await;
+}
+
+/// Makes a branch beside the one that is built on, in which these files are others; returns its commit.
+fn branch_with(house: &House, name: &str, files: &[(&str, &str)]) -> CommitId {
+    let repo = house.repo();
+    git(&repo, &["checkout", "-q", "-b", name]);
+    for (path, content) in files {
+        std::fs::write(repo.join(path), content).unwrap();
+    }
+    git(&repo, &["commit", "-q", "-a", "-m", name]);
+    let commit = git(&repo, &["rev-parse", name]);
+    git(&repo, &["checkout", "-q", "main"]);
+    CommitId::parse(&commit).unwrap()
+}
+
+/// A task that joins a commit into its build, planned by nobody.
+fn joining(id: &str, number: u32, other: &CommitId, like: &Task) -> Task {
+    let mut block = like.block.clone();
+    block.id = TaskId::parse(id).unwrap();
+    Task {
+        joins: Some(other.clone()),
+        ..Task::planned(like.build, number, block)
+    }
+}
+
+/// Waits until `T-1` has landed and another task works; returns how they are then.
+async fn one_of_two_landed(open: &OpenHouse, spec: SpecId, other: &str) -> Vec<Task> {
+    let (_, tasks) = open
+        .until(spec, |_, tasks| {
+            let landed = task(tasks, "T-1").state == TaskState::Complete;
+            landed && task(tasks, other).state == TaskState::Working
+        })
+        .await;
+    tasks
+}
+
+/// Lets a task that joins `side` work while another one lands `b.txt`, and the build end. It writes `a.txt`, and `b.txt` once that
+/// has landed.
+async fn joined_beside(side: &[(&str, &str)]) -> (House, OpenHouse, CommitId, (Build, Vec<Task>)) {
+    let place = tempfile::tempdir().unwrap();
+    let [begun, landed] = ["begun", "landed"].map(|name| place.path().join(name));
+    let resolves = format!(
+        "printf 'good\\nmine\\n' > a.txt; if [ -e {landed} ]; then printf 'fine\\nmine\\n' > b.txt; fi; \
+         touch {begun}; until [ -e {landed} ]; do sleep 0.02; done",
+        begun = begun.display(),
+        landed = landed.display()
+    );
+    let rules = [
+        writes("T-1", "a.txt", "good\n", None),
+        writes_after("T-2", "b.txt", "T-2 is fine\n", &begun),
+        steps("MERGE-1", &[Step::Shell(resolves)]),
+    ];
+    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let other = branch_with(&house, "side", side);
+    let open = house.open().await;
+    let mut first = update("T-1", "a.txt");
+    first["validation"]["command"] = json!("grep -q good a.txt");
+    let mut second = update("T-2", "b.txt");
+    second["validation"]["command"] = json!("grep -q fine b.txt");
+    let spec = open.approve(json!([first, second])).await;
+    let tasks = one_of_two_landed(&open, spec, "T-2").await;
+    let mut changes = ChangeSet::new();
+    changes.insert(&joining("MERGE-1", 3, &other, task(&tasks, "T-1")));
+    open.services.store.commit(changes).await.unwrap();
+    // It lands when the one that joins has begun.
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-2").state == TaskState::Complete
+    })
+    .await;
+    std::fs::write(&landed, "").unwrap();
+    let ended = open.ended(spec).await;
+    assert_eq!(ended.0.state, BuildState::Succeeded, "{:?}", ended.0.reason);
+    (house, open, other, ended)
+}
+
+/// Says how the attempts at `MERGE-1` ended, in the order in which they began.
+async fn ends(open: &OpenHouse, build: &Build) -> Vec<AttemptState> {
+    let mut attempts = open.attempts(build.id, "MERGE-1").await;
+    attempts.sort_by_key(|attempt| attempt.started_at);
+    attempts.iter().map(|attempt| attempt.state).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lands_beside_a_task_that_joins_goes_along_and_no_model_is_asked_again() {
+    let (house, open, other, (build, tasks)) = joined_beside(&[("a.txt", "mine\n")]).await;
+    assert_eq!(ends(&open, &build).await, [AttemptState::Landed]);
+    assert_eq!(house.prompts("MERGE-1").len(), 1);
+    let beside = task(&tasks, "T-2").commit.clone().unwrap();
+    let merge = task(&tasks, "MERGE-1").commit.clone().unwrap();
+    let parents = open.git(&["show", "-s", "--format=%P", merge.as_str()]);
+    assert_eq!(parents, format!("{beside} {other}"));
+    let seen = open.evidence(build.id).await;
+    let of_merge = seen.iter().find(|seen| seen.commit == merge).unwrap();
+    assert_eq!(of_merge.verdict, Verdict::Passed);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "good\nmine");
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "T-2 is fine");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lands_against_the_other_branch_is_resolved_with_the_rest_and_counted() {
+    let side = [("a.txt", "mine\n"), ("b.txt", "mine\n")];
+    let (_house, open, _, (build, tasks)) = joined_beside(&side).await;
+    let expected = [
+        AttemptState::Failed,
+        AttemptState::Interrupted,
+        AttemptState::Landed,
+    ];
+    assert_eq!(ends(&open, &build).await, expected);
+    let merge = task(&tasks, "MERGE-1");
+    assert_eq!(merge.rebases, 1, "it does not go on for ever");
+    let failure = merge.failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Conflict, "{}", failure.error);
+    let files: Vec<&str> = merge.block.files().map(RepoPath::as_str).collect();
+    assert_eq!(files, ["a.txt", "b.txt"], "no mark stays in any");
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "good\nmine");
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "fine\nmine");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_tasks_that_need_what_the_other_one_joins_one_asks_and_neither_waits_for_ever() {
+    let place = tempfile::tempdir().unwrap();
+    let [begun, go] = ["begun", "go"].map(|name| place.path().join(name));
+    let rules = [
+        writes("T-1", "a.txt", "good\n", None),
+        steps("T-2", &[append_and_meet("T-2", "b.txt", &begun, &go)]),
+    ];
+    let house = House::new(&rules.concat())
+        .with(|options| options.loops = 3)
+        .with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    // Each stands against what has landed.
+    let [one, two] = ["one", "two"].map(|name| branch_with(&house, name, &[("a.txt", name)]));
+    let open = house.open().await;
+    let mut first = update("T-1", "a.txt");
+    first["validation"]["command"] = json!("grep -q good a.txt");
+    let plan = json!([first, update("T-2", "b.txt")]);
+    let spec = open.approve(plan).await;
+    let tasks = one_of_two_landed(&open, spec, "T-2").await;
+    let build = open.build(spec).await.unwrap();
+    // The file of each comes from where the other one's branch is.
+    let mut changes = ChangeSet::new();
+    for (id, number, file, joins, from) in [
+        ("MERGE-1", 3, "c.txt", &one, &two),
+        ("MERGE-2", 4, "d.txt", &two, &one),
+    ] {
+        let path = RepoPath::parse(file).unwrap();
+        changes.put(&Ownership {
+            path: path.clone(),
+            build: build.id,
+            since: open.context.now(),
+            ended: false,
+            after: Some(Predecessor {
+                build: BuildId(open.services.ids.next()),
+                commit: from.clone(),
+            }),
+        });
+        let mut joining = joining(id, number, joins, task(&tasks, "T-1"));
+        joining.block.file = path;
+        joining.earlier_failures.push(Failure {
+            class: FailureClass::Conflict,
+            error: "the head changed the same lines".to_owned(),
+            attempt: 1,
+            fingerprint: String::new(),
+        });
+        changes.insert(&joining);
+    }
+    open.services.store.commit(changes).await.unwrap();
+    let in_state = |tasks: &[Task], state: TaskState| {
+        let mut joining = tasks.iter().filter(|task| task.joins.is_some());
+        joining.find(|task| task.state == state).cloned()
+    };
+    let (_, tasks) = open
+        .until(spec, |_, tasks| {
+            in_state(tasks, TaskState::Failed).is_some()
+                && in_state(tasks, TaskState::Blocked).is_some()
+        })
+        .await;
+    let asks = in_state(&tasks, TaskState::Failed).unwrap();
+    let waits = in_state(&tasks, TaskState::Blocked).unwrap();
+    assert_eq!(waits.block.depends_on, std::slice::from_ref(&asks.id));
+    assert_eq!(asks.failures.last().unwrap().class, FailureClass::Conflict);
+    // Where that one is left out, the other one asks as well.
+    open.answer(asks.id.as_str(), "skip").await;
+    open.until(spec, |_, tasks| {
+        in_state(tasks, TaskState::Failed).is_some_and(|task| task.id == waits.id)
+    })
+    .await;
+    open.answer(waits.id.as_str(), "skip").await;
+    std::fs::write(&go, "").unwrap();
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let left = open.services.store.count::<Wait>(Query::new()).await;
+    assert_eq!(left.unwrap(), 0);
     open.close().await;
 }
 

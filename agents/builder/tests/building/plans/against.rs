@@ -2,13 +2,14 @@
 
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
-use ropewalk_schemas::payload::{ChangeDecided, TaskRetry};
+use ropewalk_schemas::payload::{ChangeDecided, DecisionMade, TaskRetry, Verdict};
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use ropewalk_schemas::{Payload, RepoPath, SpecId, Subject, TaskId};
 use serde_json::json;
 
 use super::two_builds::update;
 use crate::world::house::{House, OpenHouse, git, task, writes};
+use crate::world::script::{meet, steps};
 
 /// What a task makes of both sides, and what the second build makes of that.
 const JOINED: &str = "mine\nONE\n";
@@ -146,6 +147,42 @@ async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waited_for_a_task_that_joins_them_asks_again_where_somebody_leaves_that_out() {
+    let signals = tempfile::tempdir().unwrap();
+    let rules = [
+        writes("ONE", "a.txt", "ONE\n", None),
+        steps("MERGE-1", &[meet(&signals.path().join("never"))]),
+        writes("MERGE-2", "a.txt", JOINED, None),
+        writes("TWO", "a.txt", DONE, None),
+    ];
+    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
+    let open = house.open().await;
+    let (_, second) = asked(&house, &open, change).await;
+    let two = joining(&open, second).await;
+    leave_out_joining(&open, &two).await;
+    let (_, tasks) = open
+        .until(second, |_, tasks| {
+            task(tasks, "TWO").state == TaskState::Failed
+        })
+        .await;
+    let failed = task(&tasks, "TWO");
+    let failure = failed.failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Conflict, "{}", failure.error);
+    assert!(failed.block.depends_on.is_empty(), "{failed:?}");
+    assert_eq!(task(&tasks, "MERGE-1").state, TaskState::Skipped);
+    assert_eq!(tasks.len(), 2, "nothing joins them unasked");
+    assert_eq!(house.prompts("TWO"), Vec::<String>::new());
+    // Whoever wants it tried again has them joined once more.
+    open.answer("TWO", "guide: Keep them after all.").await;
+    let (two, tasks) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
+    for id in ["MERGE-2", "TWO"] {
+        assert_eq!(task(&tasks, id).state, TaskState::Complete, "{id}");
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_no_marks_can_show_is_asked_about_again() {
     let house = house();
     let open = house.open().await;
@@ -175,17 +212,7 @@ async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
             build.state == BuildState::Failed && build.published == build.head
         })
         .await;
-    let aside = tempfile::tempdir().unwrap();
-    let tree = aside.path().join("tree");
-    let place = tree.to_str().unwrap();
-    open.git(&["worktree", "add", "-q", "--detach", place, &two.branch]);
-    let other = one.branch.as_str();
-    git(&tree, &["merge", "-q", "-X", "ours", "-m", "Join", other]);
-    std::fs::write(tree.join("a.txt"), DONE).unwrap();
-    git(&tree, &["commit", "-q", "-a", "-m", "Do the rest"]);
-    let theirs = git(&tree, &["rev-parse", "HEAD"]);
-    let branch = format!("refs/heads/{}", two.branch);
-    open.git(&["update-ref", &branch, &theirs]);
+    let theirs = join_by_hand(&open, &one, &two);
     let calls = house.calls();
     let id = TaskId::parse("TWO").unwrap();
     let wish = TaskRetry {
@@ -204,5 +231,70 @@ async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
     };
     assert_eq!(done.commit.as_ref().unwrap().as_str(), theirs);
     assert_eq!(house.calls(), calls, "no model is asked");
+    open.close().await;
+}
+
+/// Waits until a task is at joining the branches, which somebody wants tried again.
+async fn joining(open: &OpenHouse, second: SpecId) -> Build {
+    open.answer("TWO", "guide: Keep the lines of both.").await;
+    let (two, _) = open
+        .until(second, |_, tasks| {
+            let mut joining = tasks.iter().filter(|task| task.joins.is_some());
+            joining.any(|task| task.state == TaskState::Working)
+        })
+        .await;
+    two
+}
+
+async fn leave_out_joining(open: &OpenHouse, two: &Build) {
+    let joining = TaskId::parse("MERGE-1").unwrap();
+    let left_out = DecisionMade {
+        build_id: two.id,
+        task_id: Some(joining.clone()),
+        verdict: Verdict::Skip,
+        reason: "nobody wants it".to_owned(),
+        file: None,
+    };
+    let subject = Subject::task(two.id, &joining);
+    open.emit(subject, Payload::DecisionMade(left_out)).await;
+}
+
+/// Joins both branches as a person, with what the second task is to do, and returns the commit.
+fn join_by_hand(open: &OpenHouse, one: &Build, two: &Build) -> String {
+    let aside = tempfile::tempdir().unwrap();
+    let tree = aside.path().join("tree");
+    let place = tree.to_str().unwrap();
+    open.git(&["worktree", "add", "-q", "--detach", place, &two.branch]);
+    let other = one.branch.as_str();
+    git(&tree, &["merge", "-q", "-X", "ours", "-m", "Join", other]);
+    std::fs::write(tree.join("a.txt"), DONE).unwrap();
+    git(&tree, &["commit", "-q", "-a", "-m", "Do the rest"]);
+    let theirs = git(&tree, &["rev-parse", "HEAD"]);
+    let branch = format!("refs/heads/{}", two.branch);
+    open.git(&["update-ref", &branch, &theirs]);
+    theirs
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_joins_by_hand_and_leaves_out_the_task_that_was_to_is_not_asked_again() {
+    let signals = tempfile::tempdir().unwrap();
+    let rules = [
+        writes("ONE", "a.txt", "ONE\n", None),
+        steps("MERGE-1", &[meet(&signals.path().join("never"))]),
+        writes("TWO", "a.txt", DONE, None),
+    ];
+    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
+    let open = house.open().await;
+    let (one, second) = asked(&house, &open, change).await;
+    let two = joining(&open, second).await;
+    let theirs = join_by_hand(&open, &one, &two);
+    leave_out_joining(&open, &two).await;
+    let (_, tasks) = open
+        .until(second, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    let done = task(&tasks, "TWO");
+    assert_eq!(done.commit.as_ref().unwrap().as_str(), theirs);
+    assert_eq!(task(&tasks, "MERGE-1").state, TaskState::Skipped);
+    assert_eq!(house.prompts("TWO"), Vec::<String>::new());
     open.close().await;
 }

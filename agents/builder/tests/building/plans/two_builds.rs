@@ -492,12 +492,13 @@ async fn an_abandoned_build_gives_its_files_back_and_ends_the_waits_for_them() {
     let stop = crate::world::house::request(one.id);
     open.emit(Subject::build(one.id), Payload::BuildStop(stop))
         .await;
-    // It may come back, so what it owns stays its own.
+    // It may come back, so what it owns stays its own, and who waits is told that it stands still.
     open.ended(first).await;
-    open.settled().await;
+    let told = format!("which the stopped build `{}` owns", one.id);
     let (_, tasks) = open
         .until(second, |_, tasks| {
-            task(tasks, "SESSION").state == TaskState::Waiting
+            let reason = task(tasks, "SESSION").reason.as_deref();
+            reason.is_some_and(|reason| reason.contains(&told))
         })
         .await;
     assert_eq!(task(&tasks, "SESSION").attempts, 0);

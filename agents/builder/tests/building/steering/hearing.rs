@@ -267,3 +267,40 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
     heard_once(&house, &open, spec, (file, tabs.trim_end())).await;
     open.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_while_a_failure_is_waited_out_is_heard_in_the_conversation_that_made_the_work()
+ {
+    let place = tempfile::tempdir().unwrap();
+    let seen = place.path().join("seen");
+    let append = |line: &str| {
+        (
+            "bash",
+            json!({ "command": format!("echo {line} >> a.txt") }),
+        )
+    };
+    let script = [
+        replies(Some("use tabs"), &[append("tabs"), finish()]),
+        replies(None, &[append("draft"), finish()]),
+    ];
+    let house = House::new(&script.concat());
+    let open = house.open().await;
+    let seen = seen.display();
+    let check = format!(
+        "if [ -e {seen} ]; then grep -q tabs a.txt; else touch {seen}; echo 'No space left on device'; exit 1; fi"
+    );
+    let spec = open.approve(plan(&check)).await;
+    open.until(spec, |_, tasks| task(tasks, "T-1").failures.len() == 1)
+        .await;
+    say(&open, spec, "use tabs").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    // Whatever was done once is done once.
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "draft\ntabs");
+    let requests = house.requests("T-1");
+    assert_eq!(requests.len(), 2);
+    let told = requests[1].text();
+    assert!(told.contains("Not taken yet: a person spoke"), "{told}");
+    assert_eq!(task(&tasks, "T-1").heard, 1);
+    open.close().await;
+}

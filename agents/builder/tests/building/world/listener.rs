@@ -1,5 +1,6 @@
 //! A scripted model that notes what it is told, and that a test can hold at each call.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -76,5 +77,32 @@ impl Pace for Hold {
         self.arrived.add_permits(1);
         self.released.acquire().await.unwrap().forget();
         Ok(())
+    }
+}
+
+/// Fails some of the calls of build agents, which are counted from 1.
+pub(crate) struct Fault {
+    of: fn(u32) -> Option<ModelError>,
+    calls: AtomicU32,
+}
+
+impl Fault {
+    /// Fails those for which there is an error.
+    pub(crate) fn of(of: fn(u32) -> Option<ModelError>) -> Arc<Self> {
+        Arc::new(Self {
+            of,
+            calls: AtomicU32::new(0),
+        })
+    }
+}
+
+#[async_trait]
+impl Pace for Fault {
+    async fn before(&self, key: &ScriptKey) -> Result<(), ModelError> {
+        if key.agent != "build" {
+            return Ok(());
+        }
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        (self.of)(call).map_or(Ok(()), Err)
     }
 }

@@ -8,12 +8,30 @@ use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, CommitId};
 
 use super::{Arm, On, Phase, State, Transition};
-use crate::decide::failure::{Answer, fingerprint, is_counted, is_worth_keeping};
+use crate::decide::failure::{
+    Answer, ends_conversation, fingerprint, is_counted, is_worth_keeping,
+};
 use crate::machine::task::{FailedAttempt, Input};
 use crate::machine::{Ask, Effect};
 
 /// So many letters of an error are told with the task; the evidence holds more.
 const TOLD_LETTERS: usize = 200;
+
+/// What becomes of the conversation of an attempt that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// It is over: whoever works on the task next begins another one.
+    Over,
+    /// It goes on where it was, and hears nothing of this.
+    GoesOn,
+    /// What it handed in goes to the gate again as it is.
+    ShownAgain,
+    /// It goes on from the turn that handed in what failed, and is told why.
+    Told {
+        /// The turn.
+        turn: u32,
+    },
+}
 
 impl Transition {
     /// Applies what a loop says about its attempt.
@@ -103,11 +121,13 @@ impl Transition {
         let task = &mut self.task;
         task.attempts += u32::from(!goes_on);
         task.claimed_at = Some(self.now);
-        if task.has_to_hear() {
-            // The gate alone takes no words in: whoever goes on from what was kept does.
-            if let Some(kept) = task.regate.take() {
-                task.resume_from = Some(kept.candidate);
-            }
+        // The gate alone takes no words in. A conversation that is taken up does, and comes to the same work again; any other goes
+        // on from what was kept.
+        if task.has_to_hear()
+            && let Some(kept) = task.regate.take()
+            && !resumes
+        {
+            task.resume_from = Some(kept.candidate);
         }
         if !resumes {
             // Its first message tells all of it.
@@ -171,40 +191,15 @@ impl Transition {
     }
 
     fn fail(&mut self, attempt: AttemptId, failed: FailedAttempt) {
-        let FailedAttempt {
-            mut failure,
-            answer,
-            kept,
-            shown,
-            protected,
-            provider,
-        } = failed;
-        let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
-        // Work that goes to the gate again as it is begins no try; where it fails there, it has been one.
-        if counts && answer != Answer::AskPerson && self.task.regate.is_some() {
-            self.task.attempts += 1;
-            failure.attempt = self.task.attempts;
-        }
         self.task.cut_off = 0;
-        self.task.tries += u32::from(counts && is_counted(failure.class));
-        if let Answer::Fail { class } = answer {
-            failure.class = class;
-        }
-        let state = if counts {
-            AttemptState::Failed
-        } else {
-            AttemptState::Interrupted
-        };
-        self.end_attempt(attempt, state, counts.then(|| failure.clone()));
-        let why = first_line(&failure.error);
+        let counts = !matches!(failed.answer, Answer::Hold | Answer::WaitQuota { .. });
         if counts {
-            self.task.failures.push(failure);
-            // What was shown as it is has been seen: what follows needs somebody's hand.
-            if let Some(seen) = self.task.regate.take() {
-                self.task.resume_from = Some(seen.candidate);
-            }
+            self.count(attempt, &failed);
+        } else {
+            self.end_attempt(attempt, AttemptState::Interrupted, None);
         }
-        match answer {
+        let why = first_line(&failed.failure.error);
+        match failed.answer {
             Answer::Retry { not_before } => {
                 let reason = format!("tries again: {why}");
                 self.go(State::Ready { not_before }, Some(reason));
@@ -217,30 +212,112 @@ impl Transition {
                 self.task.installs += 1;
                 self.ready(format!("tries again after an install: {why}"));
             }
-            Answer::WaitQuota { until } => self.wait_for_quota(until, provider),
+            Answer::WaitQuota { until } => self.wait_for_quota(until, failed.provider),
             Answer::Hold => {
                 // Nothing is wrong with the work: it is looked at again once the check can run.
-                self.task.regate = kept;
+                self.task.regate = failed.kept;
                 let reason = format!("a check could not run: {why}");
                 self.wait(On::Check { question: None }, reason);
                 self.effects.push(Effect::Ask(Ask::Held { why }));
             }
             Answer::AskPerson => {
-                self.task.resume_from = kept.map(|kept| kept.candidate);
-                self.ask_whether(shown, protected);
+                self.task.resume_from = failed.kept.map(|kept| kept.candidate);
+                self.ask_whether(failed.shown, failed.protected);
             }
             Answer::Fail { class } => {
-                // Whoever goes on after an answer goes on from what is there.
-                if is_worth_keeping(class)
-                    && let Some(kept) = kept
-                {
-                    self.task.resume_from = Some(kept.candidate);
-                }
                 let reason = format!("failed ({}): {why}", class.told());
                 self.go(State::Failed { question: None }, Some(reason));
                 self.effects.push(Effect::Ask(Ask::Failed { class }));
             }
         }
+    }
+
+    /// Counts a try that failed, and keeps what the next one needs of it.
+    fn count(&mut self, attempt: AttemptId, failed: &FailedAttempt) {
+        let course = self.course(failed);
+        let mut failure = failed.failure.clone();
+        // Work that goes to the gate again as it is begins no try, unless it was waited out; where it fails there, it has been one.
+        let is_shown = self.task.regate.is_some() && failed.answer != Answer::AskPerson;
+        if is_shown && !self.is_another_look() {
+            self.task.attempts += 1;
+            failure.attempt = self.task.attempts;
+        }
+        self.task.tries += u32::from(is_counted(failure.class));
+        if let Answer::Fail { class } = failed.answer {
+            failure.class = class;
+        }
+        let (state, told_at) = match course {
+            Course::Told { turn } => (AttemptState::Interrupted, Some(turn)),
+            Course::Over | Course::GoesOn | Course::ShownAgain => (AttemptState::Failed, None),
+        };
+        self.effects.push(Effect::EndAttempt {
+            attempt,
+            state,
+            failure: Some(failure.clone()),
+            told_at,
+        });
+        // What was shown as it is has been seen: what follows needs somebody's hand.
+        let seen = self.task.regate.take();
+        match course {
+            Course::ShownAgain => self.task.regate.clone_from(&failed.kept),
+            // It comes to its work again by itself.
+            Course::GoesOn | Course::Told { .. } => {}
+            Course::Over => {
+                // Whoever goes on goes on from what is there.
+                let kept = failed.kept.as_ref().or(seen.as_ref());
+                let kept = kept.filter(|_| seen.is_some() || is_worth_keeping(failure.class));
+                if let Some(kept) = kept {
+                    self.task.resume_from = Some(kept.candidate.clone());
+                }
+            }
+        }
+        self.task.failures.push(failure);
+    }
+
+    /// Says what becomes of the conversation.
+    fn course(&self, failed: &FailedAttempt) -> Course {
+        let is_seen = failed.shown.is_some();
+        let goes_on = !ends_conversation(failed.failure.class);
+        match (&failed.answer, failed.turn) {
+            (
+                Answer::Retry { not_before: None }
+                | Answer::Fail {
+                    class: FailureClass::Blocked,
+                },
+                Some(turn),
+            ) => Course::Told { turn },
+            (Answer::Retry { .. } | Answer::InstallAndRetry, turn) if goes_on && is_seen => {
+                match turn {
+                    Some(turn) if self.is_met_again(failed) => Course::Told { turn },
+                    _ => Course::ShownAgain,
+                }
+            }
+            (Answer::Retry { .. } | Answer::InstallAndRetry, _) if goes_on => Course::GoesOn,
+            // A person may mend it, and then the same is looked at. Where no conversation made it, another one begins with it.
+            (Answer::Fail { .. }, turn) if goes_on && (turn.is_some() || !is_seen) => {
+                Course::GoesOn
+            }
+            _ => Course::Over,
+        }
+    }
+
+    /// Says whether what was waited out, or installed for, was met before in the same work. Another look at it shows nothing new
+    /// then, so that its model is told; once, for it may be no fault of the work all the same.
+    fn is_met_again(&self, failed: &FailedAttempt) -> bool {
+        if failed.answer == Answer::InstallAndRetry {
+            return self.task.installs > 0;
+        }
+        let same = |one: &&Failure| one.fingerprint == failed.failure.fingerprint;
+        self.task.failures.iter().filter(same).count() == 1
+    }
+
+    /// Says whether the try that runs was begun with its claim, though its work goes to the gate as it is: it was waited out, or
+    /// packages were installed for it.
+    fn is_another_look(&self) -> bool {
+        let last = self.task.failures.last();
+        last.is_some_and(|last| {
+            last.attempt + 1 == self.task.attempts && !ends_conversation(last.class)
+        })
     }
 
     fn ask_whether(&mut self, shown: Option<CommitId>, files: Vec<ProtectedChange>) {

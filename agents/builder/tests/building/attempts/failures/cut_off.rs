@@ -1,11 +1,14 @@
 //! Attempts that crash in a program that lives on.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_engine::llm::{ModelError, ScriptKey};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
@@ -126,5 +129,69 @@ async fn crashes_before_and_after_the_gate_was_met_are_no_five_in_a_row() {
     let done = task(&tasks, "T-1");
     assert_eq!((done.tries, done.failures.len()), (1, 1), "of the gate");
     assert_eq!(open.questions("task_failed_repeatedly").await, []);
+    open.close().await;
+}
+
+/// Lets git put no work onto another head while `broken` is there.
+fn broken_git(place: &Path) {
+    let script = format!(
+        "#!/bin/sh\n\
+         case \" $* \" in *' show '*) if [ -e {place}/broken ]; then exit 1; fi;; esac\n\
+         PATH=${{PATH#*:}} exec git \"$@\"\n",
+        place = place.display()
+    );
+    let git = place.join("programs/git");
+    std::fs::create_dir(place.join("programs")).unwrap();
+    std::fs::write(&git, script).unwrap();
+    std::fs::set_permissions(&git, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(place.join("broken"), "").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_cannot_be_shown_to_the_gate_again_rests_longer_each_time() {
+    let place = tempfile::tempdir().unwrap();
+    broken_git(place.path());
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", None),
+        writes("T-2", "T-2.txt", "good\n", None),
+    ];
+    let clock = Clock::manual(Clock::system().now());
+    let house = House::new(&script(&rules))
+        .with_programs(place.path().join("programs"))
+        .at_the_time_of(&clock)
+        .with(|options| {
+            options.loops = 1;
+            options.tries.backoff = Duration::from_secs(10);
+        });
+    let open = house.open().await;
+    let mut held = plan("T-1", &[]);
+    held["validation"]["command"] = json!("no-such-tool --check");
+    let spec = open.approve(json!([held, plan("T-2", &[])])).await;
+    let (build, _) = open
+        .until(spec, |build, tasks| {
+            let is_held = task(tasks, "T-1").state == TaskState::Waiting;
+            // What landed beside it is what it has to be put onto.
+            is_held
+                && task(tasks, "T-2").state == TaskState::Complete
+                && build.state == BuildState::Paused
+        })
+        .await;
+    open.answer("T-1", "again").await;
+    let mut rests = Vec::new();
+    for times in 1..=3 {
+        let (_, tasks) = open
+            .until(spec, |_, tasks| {
+                let resting = task(tasks, "T-1");
+                resting.not_before.is_some() && resting.cut_off == times
+            })
+            .await;
+        let attempts = open.attempts(build.id, "T-1").await;
+        let last = attempts.iter().filter_map(|attempt| attempt.ended_at).max();
+        rests.push(task(&tasks, "T-1").not_before.unwrap() - last.unwrap());
+    }
+    assert!(
+        rests.is_sorted_by(|one, next| *one * 3 < *next * 2),
+        "{rests:?}"
+    );
     open.close().await;
 }

@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use ropewalk_config::settings::PackageManager;
 use ropewalk_schemas::build::BuildState;
 use serde_json::{Value, json};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use super::{IGNORED, node, plan};
+use super::{IGNORED, going_on, wants_more};
 use crate::world::house::task;
 
 /// Runs a program that must succeed, and returns what it says.
@@ -72,9 +71,9 @@ async fn build(more: &[(&str, &str)]) -> Outcome {
         IGNORED,
     ];
     let files = [&files[..], more].concat();
-    let house = node(&files, &[PackageManager::Npm]);
+    let house = going_on(&files);
     let open = house.open().await;
-    let spec = open.approve(json!([plan()])).await;
+    let spec = open.approve(json!([wants_more()])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(task(&tasks, "T-1").installs, 1);
@@ -92,7 +91,7 @@ async fn build(more: &[(&str, &str)]) -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_package_is_fetched_once_for_slot_gate_and_whole() {
     let expected = Outcome {
-        installs: 3,
+        installs: 4,
         requests: 1,
         is_kept: true,
     };
@@ -102,5 +101,5 @@ async fn a_package_is_fetched_once_for_slot_gate_and_whole() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_repository_may_steer_leaves_nothing_for_others() {
     let steered = build(&[(".npmrc", "fund=false\n")]).await;
-    assert_eq!((steered.installs, steered.is_kept), (3, false));
+    assert_eq!((steered.installs, steered.is_kept), (4, false));
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use ropewalk_coordination::locks;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, SpecId};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use super::{holds, lacks};
-use crate::world::house::{House, OpenHouse, git};
+use crate::world::house::{House, OpenHouse, git, task};
 
 /// What the gate refuses at first, and what is said of it.
 const FIRST: &str = "Wrote the first line.";
@@ -214,4 +215,46 @@ async fn after_a_lost_lock_the_same_conversation_goes_on_with_all_that_was_said_
     lacks(&told, &["What Went Wrong Before", "What Was Tried Before"]);
     std::fs::write(&go, "").unwrap();
     succeeded(open, spec).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_begun_anew_holds_what_was_asked_and_answered_in_the_one_before() {
+    let question = json!({
+        "question": "Good or better?", "why": "a.txt does not say.",
+        "options": [{ "label": "good", "meaning": "one word" }, { "label": "better" }],
+    });
+    let asks = json!({ "tools": [{ "name": "ask", "input": question }] });
+    let summed_up = json!({ "agent": "compaction", "reply": { "text": "A person was asked." } });
+    let full = json!({ "error": { "kind": "context_overflow", "message": "too many tokens" } });
+    let rules = [
+        format!("- {summed_up}\n"),
+        rule(1, 1, &asks),
+        rule(1, 2, &full),
+        taken(2),
+    ];
+    let house = house(&rules).compacting(1_000_000);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let waits = |_: &Build, tasks: &[Task]| task(tasks, "T-1").state == TaskState::Waiting;
+    let (build, _) = open.until(spec, waits).await;
+    open.answer("T-1", "good").await;
+    open.until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    let attempts = open.attempts(build.id, "T-1").await;
+    let rounds: Vec<u32> = attempts.iter().map(|one| one.round).collect();
+    assert_eq!(rounds, [1, 1, 2], "{attempts:?}");
+    let prompts = house.prompts("T-1");
+    let of_it = [
+        "## What Was Asked and Answered",
+        "- Asked: The model of task T-1 asks: Good or better?\n  ada answered: good - one word",
+    ];
+    // The first one holds it where it was asked.
+    let (last, before) = prompts.split_last().unwrap();
+    for earlier in before {
+        lacks(earlier, &of_it);
+    }
+    holds(last, &of_it);
+    let asked = open.questions("multiple_implementations").await;
+    assert_eq!(asked.len(), 1, "nothing is asked again");
+    open.close().await;
 }

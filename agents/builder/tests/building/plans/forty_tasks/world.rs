@@ -19,7 +19,7 @@ use ropewalk_engine::llm::{ModelError, ScriptKey};
 use ropewalk_runtime::Clock;
 use tokio::sync::oneshot;
 
-use super::plan::{HELD, LIMIT, QUOTA, name};
+use super::plan::{CUT, HELD, LIMIT, QUOTA, name};
 use crate::world::listener::Pace;
 
 /// What a command says before the name of its task once it is through its gate.
@@ -189,13 +189,16 @@ impl Pace for World {
         let due = self.clock.now() + self.draw(&label, 20, 300);
         let woken = self.sleep(label, (!held).then_some(due));
         drop(woken.await);
-        if key.task == QUOTA && self.refused.lock().unwrap().insert(key.task.clone()) {
-            return Err(ModelError::RateLimited {
+        let refusal = match key.task.as_str() {
+            QUOTA => ModelError::RateLimited {
                 message: "the quota is used up".to_owned(),
                 retry_after: Some(Duration::from_mins(4)),
-            });
-        }
-        Ok(())
+            },
+            CUT => ModelError::Truncated,
+            _ => return Ok(()),
+        };
+        let is_first = self.refused.lock().unwrap().insert(key.task.clone());
+        if is_first { Err(refusal) } else { Ok(()) }
     }
 }
 
