@@ -13,4 +13,4 @@ pub use confidence::{
 pub use duplicate::{Duplicate, duplicate};
 pub use hold_out::holds_out;
 pub use promotion::may_be_promoted;
-pub use refusal::{Refusal, is_lesson, refusal, teaches};
+pub use refusal::{LONGEST, LONGEST_TOPIC, MOST_NAMED, Refusal, is_lesson, refusal, teaches};

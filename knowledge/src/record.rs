@@ -1,18 +1,16 @@
 //! Remembers something, once.
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeState};
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::{KnowledgeRecorded, KnowledgeReinforced};
 use ropewalk_schemas::{KnowledgeId, Payload};
 use ropewalk_store::{ChangeSet, ReadError, Store, Versioned};
 
-use crate::decide::{self, Duplicate, Refusal};
+use crate::decide::{self, Duplicate, MOST_NAMED, Refusal};
 use crate::draft::Draft;
 
 /// So many known items are compared.
 const CANDIDATES: u32 = 20;
-/// The most files, and the most places of evidence, that one item names.
-const MOST: usize = 20;
 
 /// Is what recording comes to.
 #[derive(Debug, Clone)]
@@ -73,7 +71,7 @@ pub async fn record(
     Ok(match decide::duplicate(&new, &items) {
         Duplicate::New => added(&new),
         Duplicate::SeenAgain(index) => seen_again(&known[index], &new, now),
-        Duplicate::Supersedes(index) => superseding(&known[index], new, now),
+        Duplicate::Supersedes(index) => in_place_of(&known[index], new, now),
     })
 }
 
@@ -89,7 +87,20 @@ pub fn record_beside(
     match known {
         None => added(&new),
         Some(known) if known.content == new.content => seen_again(known, &new, now),
-        Some(known) => superseding(known, new, now),
+        Some(known) => in_place_of(known, new, now),
+    }
+}
+
+/// Puts a sighting in the place of what is known. What only a review supposes takes the place of nothing that models may be told.
+fn in_place_of(
+    known: &Versioned<KnowledgeItem>,
+    new: KnowledgeItem,
+    now: DateTime<Utc>,
+) -> RecordResult {
+    if known.may_be_told() && !new.may_be_told() {
+        seen_again(known, &new, now)
+    } else {
+        superseding(known, new, now)
     }
 }
 
@@ -111,6 +122,9 @@ fn seen_again(
     let before = &known.record;
     let mut after = before.clone();
     learn(&mut after, new);
+    if after.state == KnowledgeState::Candidate && confirms(new, &after) {
+        after.state = KnowledgeState::Confirmed;
+    }
     after.confidence = decide::after_sighting(&after);
     let mut changes = ChangeSet::new();
     let mut payloads = Vec::new();
@@ -131,6 +145,15 @@ fn seen_again(
         outcome: RecordOutcome::SeenAgain(before.id),
         payloads,
     }
+}
+
+/// Says whether another sighting confirms a candidate: a person says just that, or the reviews of two builds supposed it, which nobody
+/// else looks at again.
+fn confirms(new: &KnowledgeItem, after: &KnowledgeItem) -> bool {
+    let is_said = new.state == KnowledgeState::Confirmed && new.content == after.content;
+    let is_lesson = matches!(after.kind, KnowledgeKind::Gotcha | KnowledgeKind::Pattern);
+    let is_supposed = is_lesson && !after.may_be_told();
+    is_said || is_supposed && after.occurrences() >= 2
 }
 
 fn superseding(
@@ -179,7 +202,7 @@ fn learn(item: &mut KnowledgeItem, other: &KnowledgeItem) {
 
 fn extend(items: &mut Vec<String>, more: &[String]) {
     for text in more {
-        if items.len() < MOST && !items.contains(text) {
+        if items.len() < MOST_NAMED && !items.contains(text) {
             items.push(text.clone());
         }
     }

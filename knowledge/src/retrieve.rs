@@ -34,6 +34,7 @@ pub async fn patterns(
     let mut items = usable(store, "pattern").await?;
     items.retain(|item| {
         item.record.confidence >= minimum
+            && item.record.may_be_told()
             && item
                 .record
                 .topics
@@ -85,7 +86,7 @@ fn ranked(
         .filter(|row| {
             let item = &row.record;
             item.kind == KnowledgeKind::Gotcha
-                && item.is_usable()
+                && item.may_be_told()
                 && item.confidence >= minimum
                 && item.action.is_none_or(|only| only == action)
         })

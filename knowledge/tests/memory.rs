@@ -162,6 +162,46 @@ async fn a_lesson_is_kept_once_and_counts_its_executions() -> anyhow::Result<()>
 }
 
 #[tokio::test]
+async fn what_a_review_alone_supposes_reaches_no_task_until_a_person_says_it_too()
+-> anyhow::Result<()> {
+    let house = House::new().await?;
+    let mut supposed = draft(LESSON, "build-1", 0.7)?;
+    supposed.evidence = vec!["build/1".to_owned()];
+    let item = house.added(supposed).await?;
+    let file = RepoPath::parse("database/migrations/001_tasks.sql")?;
+    let found = retrieve(&house.store, &file, Action::Create, 0.5, 5).await?;
+    assert!(found.is_empty(), "{found:?}");
+    let mut said = draft(LESSON, "person/ada", 0.7)?;
+    said.evidence = vec!["person/ada".to_owned()];
+    said.from_person = true;
+    let (outcome, _) = house.record(said).await?;
+    assert_eq!(outcome, RecordOutcome::SeenAgain(item.record.id));
+    let found = retrieve(&house.store, &file, Action::Create, 0.5, 5).await?;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].record.state, KnowledgeState::Confirmed);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_reviews_of_two_builds_suppose_is_confirmed() -> anyhow::Result<()> {
+    let house = House::new().await?;
+    let supposed = |build: &str| -> anyhow::Result<Draft> {
+        let mut draft = draft(LESSON, build, 0.5)?;
+        draft.evidence = vec![format!("build/{build}")];
+        Ok(draft)
+    };
+    let item = house.added(supposed("build-1")?).await?;
+    house.record(supposed("build-1")?).await?;
+    let once = house.item(item.record.id).await?;
+    assert_eq!(once.record.state, KnowledgeState::Candidate);
+    house.record(supposed("build-2")?).await?;
+    let twice = house.item(item.record.id).await?;
+    assert_eq!(twice.record.state, KnowledgeState::Confirmed);
+    assert!((twice.record.confidence - 0.85).abs() < 1e-9);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stronger_lesson_takes_the_place_of_a_weaker_one() -> anyhow::Result<()> {
     let house = House::new().await?;
     let weak = house.added(draft(LESSON, "build-1", 0.7)?).await?;

@@ -170,4 +170,67 @@ impl KnowledgeItem {
             KnowledgeState::Deprecated | KnowledgeState::Superseded
         )
     }
+
+    /// Returns whether a model may be told of it: what nobody has confirmed yet has to stand on an attempt in which it was seen, and
+    /// not on the word of a model that looked at the work afterwards.
+    pub fn may_be_told(&self) -> bool {
+        let is_seen = || self.evidence.iter().any(|one| one.starts_with("attempt/"));
+        self.is_usable() && (self.state != KnowledgeState::Candidate || is_seen())
+    }
+
+    /// Returns what it says together with who says it, as a model is told.
+    pub fn told(&self) -> String {
+        let by = |one: &String| one.strip_prefix("person/").map(str::to_owned);
+        // Whoever said it stands first; who saw it again has not said these words.
+        let people: Vec<String> = self.evidence.iter().map_while(by).collect();
+        let by = match people.as_slice() {
+            [] => "a model, after a build".to_owned(),
+            people => people.join(", "),
+        };
+        format!("{} (said by {by})", self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(state: KnowledgeState, evidence: &[&str]) -> KnowledgeItem {
+        let item = serde_json::json!({
+            "id": uuid::Uuid::nil(), "kind": "gotcha", "content": "mind the gap", "confidence": 0.9, "executions": [], "ideas": [],
+            "evidence": evidence, "discovered_by": "build", "state": state, "injections": 0,
+            "created_at": DateTime::<Utc>::UNIX_EPOCH, "updated_at": DateTime::<Utc>::UNIX_EPOCH,
+        });
+        serde_json::from_value(item).unwrap()
+    }
+
+    #[test]
+    fn what_a_review_alone_supposes_is_told_to_nobody_until_it_is_confirmed() {
+        use KnowledgeState::{Candidate, Confirmed, Promoted, Superseded};
+        let rows: [(KnowledgeState, &[&str], bool); 6] = [
+            (Candidate, &["build/7"], false),
+            (Candidate, &[], false),
+            (Candidate, &["build/7", "attempt/8"], true),
+            (Confirmed, &["build/7"], true),
+            (Promoted, &[], true),
+            (Superseded, &["attempt/8"], false),
+        ];
+        for (state, evidence, expected) in rows {
+            let item = item(state, evidence);
+            assert_eq!(item.may_be_told(), expected, "{state:?} {evidence:?}");
+        }
+    }
+
+    #[test]
+    fn who_says_something_is_told_with_it() {
+        let told = |evidence: &[&str]| item(KnowledgeState::Confirmed, evidence).told();
+        let by_model = "mind the gap (said by a model, after a build)";
+        for evidence in [&["attempt/8"] as &[&str], &["attempt/8", "person/ada"], &[]] {
+            assert_eq!(told(evidence), by_model, "{evidence:?}");
+        }
+        let by_people = "mind the gap (said by ada, bob)";
+        assert_eq!(told(&["person/ada", "person/bob"]), by_people);
+        let seen_again = told(&["person/ada", "attempt/8"]);
+        assert_eq!(seen_again, "mind the gap (said by ada)");
+    }
 }

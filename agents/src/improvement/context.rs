@@ -9,8 +9,9 @@ use ropewalk_gate::protected;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
 use ropewalk_knowledge::{Effect, teaches};
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::amendment::told_by_people;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, FailureClass, Verdict};
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
@@ -128,7 +129,8 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         .filter(|row| is_carried(row))
         .cloned()
         .collect();
-    let known = items.iter().filter(|row| row.is_usable());
+    // What only a review supposed is no knowledge yet: another build that shows it is to say so.
+    let known = items.iter().filter(|row| row.may_be_told());
     let known = known
         .take(KNOWN as usize)
         .map(|row| row.record.clone())
@@ -368,7 +370,7 @@ impl ReviewedBuild {
             text: lines.join("; "),
             state: task.state,
             reason: task.reason.clone().unwrap_or_default(),
-            elsewhere: self.is_kept(task) || self.is_passed_on(task),
+            elsewhere: self.is_kept(task) || self.is_passed_on(task) || self.is_left_alone(task),
             granted: attempts
                 .flat_map(|attempt| attempt.granted.iter().map(ToString::to_string))
                 .collect(),
@@ -378,6 +380,31 @@ impl ReviewedBuild {
     /// Returns whether a later revision ended the build before the task was done: it goes on with it, or asks for it no more.
     fn is_passed_on(&self, task: &Task) -> bool {
         self.successor.is_some() && task.state != TaskState::Complete
+    }
+
+    /// Returns whether a person ended the build before the task was begun: nobody misses what was not wanted any more.
+    fn is_left_alone(&self, task: &Task) -> bool {
+        let by_person = matches!(
+            self.build.stop,
+            Some(StopCause::Person | StopCause::Abandoned)
+        );
+        by_person && !self.is_begun(task)
+    }
+
+    /// Returns whether the build was stopped before any task of it was begun, and nobody said anything of its tasks: there is nothing to
+    /// learn from.
+    pub(super) fn is_unbegun(&self) -> bool {
+        let is_unbegun = |task: &Task| self.is_kept(task) || !self.is_begun(task);
+        self.build.state == BuildState::Stopped
+            && self.tasks.iter().all(is_unbegun)
+            && told_by_people(&self.tasks).is_empty()
+    }
+
+    /// Returns whether somebody tried a task, or decided about it.
+    fn is_begun(&self, task: &Task) -> bool {
+        use TaskState::{Complete, Failed, Skipped};
+        let tried = self.attempts.iter().any(|tried| tried.task == task.id);
+        tried || task.state.is_active() || matches!(task.state, Complete | Failed | Skipped)
     }
 
     /// Returns whether a task came with the build before as it had landed there: nobody tried it in this one.

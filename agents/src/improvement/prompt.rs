@@ -51,6 +51,10 @@ pub(super) fn job(
 ) -> Result<Job, String> {
     let build = &reviewed.build;
     let most = diff_bytes(window_tokens);
+    // Rules may keep files from it.
+    let looks = tools
+        .as_ref()
+        .is_some_and(|tools| ["read", "history"].iter().all(|name| tools.contains(name)));
     let shown = changed.map(|changed| change::fitted(&changed.diff, most));
     let values = json!({
         "build": format!("{} of {}", build.id, build.idea),
@@ -59,7 +63,7 @@ pub(super) fn job(
         "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
         "diff": shown.as_ref().map(|shown| &shown.text),
         "left_out": shown.as_ref().map_or(0, |shown| shown.left_out),
-        "looks": tools.is_some(),
+        "looks": looks,
         "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),
         "told": told_by_people(&reviewed.tasks).iter().map(|told| heard(reviewed, told)).collect::<Vec<_>>(),
@@ -72,7 +76,7 @@ pub(super) fn job(
     let system = prompts
         .render(
             Prompt::Improvement,
-            &json!({ "submit_tool": SUBMIT, "looks": tools.is_some() }),
+            &json!({ "submit_tool": SUBMIT, "looks": looks }),
         )
         .map_err(|error| error.to_string())?;
     Ok(Job {

@@ -9,12 +9,16 @@ mod improvement;
 #[cfg(test)]
 mod monitor;
 #[cfg(test)]
+mod owners;
+#[cfg(test)]
 mod pm;
 mod preference;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
 mod rejection;
+#[cfg(test)]
+mod stopped;
 #[cfg(test)]
 mod succession;
 #[cfg(test)]

@@ -9,11 +9,13 @@ use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
 use ropewalk_schemas::payload::{
     AlertCleared, ChangeRequested, ComponentDown, ConflictDetected, DecisionMade,
-    DecisionRequested, StuckTask, Verdict,
+    DecisionRequested, RefusedCall, StuckTask, Verdict,
 };
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{ChoiceId, Payload, Priority};
+use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_world::questions::means_nothing;
 
 use crate::house::{
     House, attempt_at, build, build_id, component, id, name, noon, path, task, templates, types,
@@ -390,6 +392,7 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             .map(|choice| choice.recommended)
             .collect();
         assert_eq!(recommended, [true, false, false, false]);
+        assert!(means_nothing(&question), "nothing here reads a label");
         let decided = house.answer(&pm(), answer).await;
         assert_eq!(
             (verdicts(&decided), types(&decided)),
@@ -397,6 +400,59 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             "{answer}"
         );
     }
+}
+
+/// A call that was refused while a task was worked on.
+fn refused_call() -> Payload {
+    Payload::DecisionRequested(DecisionRequested {
+        build_id: build_id(1),
+        task_id: Some(id("T-001")),
+        question: "The model wanted to use `bash` for `expr 1 + 1`.".to_owned(),
+        options: ["allow-call", "allow-rule", "leave"].map(choice).to_vec(),
+        recommended: Some(choice("leave")),
+        rule: Some("the rule ask bash `expr *`".to_owned()),
+        call: Some(RefusedCall {
+            agent: "attempt/1".to_owned(),
+            tool: "bash".to_owned(),
+            subject: "expr 1 + 1".to_owned(),
+        }),
+    })
+}
+
+#[tokio::test]
+async fn a_refused_call_is_asked_about_while_its_task_may_make_it_again_and_no_longer() {
+    let asked = vec!["question.asked"];
+    for (state, completed_at, told) in [
+        (TaskState::Working, None, asked.clone()),
+        (TaskState::Failed, None, asked),
+        (TaskState::Complete, None, vec![]),
+        (TaskState::Working, Some(noon()), vec![]),
+    ] {
+        let house = House::open().await;
+        let of_build = Build {
+            completed_at,
+            ..build(1)
+        };
+        let mut of_task = task(1, "T-001", "src/api.rs", Action::Create);
+        of_task.state = state;
+        house.lay(&of_build, &[of_task]).await;
+        let given = house.give(&pm(), refused_call()).await;
+        assert_eq!(types(&given), told, "{state}, {completed_at:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_lands_a_task_while_its_refused_call_is_asked_about_looks_again() {
+    let house = House::open().await;
+    let of_task = task(1, "T-001", "src/api.rs", Action::Create);
+    house.lay(&build(1), &[of_task]).await;
+    let key = build_id(1).to_string();
+    let before = house.store.get::<Build>(&key).await.unwrap().unwrap();
+    house.give(&pm(), refused_call()).await;
+    let mut landing = ChangeSet::new();
+    landing.update(&before, &before.record);
+    let landed = house.store.commit(landing).await;
+    assert!(matches!(landed, Err(CommitError::Conflict { .. })));
 }
 
 /// Two builds own a file each, and a task of each waits for the file of the other.
@@ -505,16 +561,4 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
             "{answer}"
         );
     }
-}
-
-#[test]
-fn pm_understands_every_answer_whatever_the_labels_say() {
-    ropewalk_tests::labels::run_again_reworded(&[
-        "a_decision_is_asked",
-        "a_build_that_failed",
-        "a_change_request",
-        "the_answer_wait",
-        "skip_and_retry",
-    ])
-    .unwrap();
 }

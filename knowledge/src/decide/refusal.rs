@@ -9,7 +9,11 @@ use crate::similarity::normalise;
 use crate::telling::{is_of_counts, is_output};
 
 /// The longest content, in characters.
-const LONGEST: usize = 2_000;
+pub const LONGEST: usize = 2_000;
+/// The most files, topics and places of evidence that one item names: whoever looks for one compares them all.
+pub const MOST_NAMED: usize = 20;
+/// The longest topic that a person names, in characters: it is a word, or a few.
+pub const LONGEST_TOPIC: usize = 100;
 /// The fewest words that can say something of use.
 const FEWEST_WORDS: usize = 4;
 /// What is true of everything teaches nothing: such a text, or hardly more than that, is refused.
@@ -62,8 +66,19 @@ pub enum Refusal {
     #[error("`{0}` says too little to be of use")]
     TooShort(String),
     /// It has more characters than an item may have.
-    #[error("the text has {0} characters; 2000 is the most")]
+    #[error("the text has {0} characters; {LONGEST} is the most")]
     TooLong(usize),
+    /// It names more globs or topics than an item has.
+    #[error("there are {count} {what}; {MOST_NAMED} is the most")]
+    TooMany {
+        /// What there are too many of: `globs` or `topics`.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// One of its topics has more characters than a few words.
+    #[error("one of the topics has {0} characters; {LONGEST_TOPIC} is the most")]
+    LongTopic(usize),
     /// It is true of everything.
     #[error("`{0}` is true of everything")]
     Generic(String),
@@ -84,9 +99,13 @@ impl Advice for Refusal {
             Self::TooShort(_) | Self::Output(_) => {
                 Some("say what goes wrong and what to do instead".to_owned())
             }
+            Self::TooLong(_) => Some("say it in fewer words, or in several items".to_owned()),
+            Self::TooMany { .. } => Some("leave out those that say least".to_owned()),
+            Self::LongTopic(_) => Some("name each in a word or two".to_owned()),
             Self::Generic(_) => Some("say what is special here".to_owned()),
             Self::Glob(error) => error.next(),
-            Self::TooLong(_) | Self::Environmental(_) => None,
+            // Nobody but an agent is refused so.
+            Self::Environmental(_) => None,
         }
     }
 }
@@ -102,6 +121,10 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
     let fewest = if draft.from_person { 1 } else { FEWEST_WORDS };
     if word_count(&words) < fewest {
         return Some(Refusal::TooShort(content.to_owned()));
+    }
+    // Before each glob is read: of many thousands that would take a while.
+    if let Some(refusal) = too_much(draft).filter(|_| draft.from_person) {
+        return Some(refusal);
     }
     let mut globs = draft.globs.iter().map(|glob| GlobPattern::anywhere(glob));
     if let Some(error) = globs.find_map(Result::err) {
@@ -122,6 +145,17 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
             words.contains(**phrase) && word_count(&words) < word_count(phrase) + OWN_WORDS
         })
         .map(|phrase| Refusal::Generic((*phrase).to_owned()))
+}
+
+/// Returns what a draft names too much of, if so. A person is refused for it; agents bound what their models hand in.
+fn too_much(draft: &Draft) -> Option<Refusal> {
+    let lists = [("globs", draft.globs.len()), ("topics", draft.topics.len())];
+    if let Some((what, count)) = lists.into_iter().find(|(_, count)| *count > MOST_NAMED) {
+        return Some(Refusal::TooMany { what, count });
+    }
+    let topics = draft.topics.iter();
+    let longest = topics.map(|topic| topic.chars().count()).max()?;
+    (longest > LONGEST_TOPIC).then_some(Refusal::LongTopic(longest))
 }
 
 /// Says whether a failure can teach something about the code: by its class, and not by a lack of tests alone.
@@ -187,7 +221,11 @@ mod tests {
         let glob = Refusal::from(GlobPatternError::Empty);
         let words = ("a glob is empty", "write for example `src/*.rs`");
         assert_eq!(Words::of(&glob), words.into());
-        assert_eq!(Refusal::TooLong(2_499).next(), None);
+        let long = (
+            "the text has 2499 characters; 2000 is the most",
+            "say it in fewer words, or in several items",
+        );
+        assert_eq!(Words::of(&Refusal::TooLong(2_499)), long.into());
     }
 
     #[test]
@@ -254,6 +292,29 @@ mod tests {
                 refused.is_some_and(|refused| refused.contains(told)),
                 "{told}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_person_names_is_bound_too_and_each_refusal_says_what_to_do() {
+        let said = |globs: usize, topics: usize, letters: usize| {
+            let mut draft = draft("Mind the gap");
+            draft.from_person = true;
+            draft.globs = vec!["*.rs".to_owned(); globs];
+            draft.topics = vec!["é".repeat(letters); topics];
+            refusal(&draft)
+        };
+        let too_many = |what, count| Some(Refusal::TooMany { what, count });
+        let cases = [
+            (said(0, 0, 0), None),
+            (said(MOST_NAMED, MOST_NAMED, LONGEST_TOPIC), None),
+            (said(21, 0, 0), too_many("globs", 21)),
+            (said(0, 21, 1), too_many("topics", 21)),
+            (said(0, 1, 101), Some(Refusal::LongTopic(101))),
+        ];
+        for (refused, expected) in cases {
+            assert_eq!(refused, expected);
+            assert!(refused.is_none_or(|refused| refused.next().is_some()));
         }
     }
 

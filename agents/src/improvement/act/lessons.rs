@@ -15,7 +15,8 @@ use super::ledger::Ledger;
 use crate::improvement::context::ReviewedBuild;
 use crate::improvement::decide;
 
-/// Confirms the lessons that a build recorded or saw again; returns its gotchas.
+/// Confirms the lessons that a build recorded or saw again; returns its gotchas. What its review alone supposed, another review of the
+/// same build confirms no more than the first.
 pub(super) fn confirm(
     ledger: &mut Ledger,
     reviewed: &ReviewedBuild,
@@ -23,7 +24,10 @@ pub(super) fn confirm(
 ) -> Vec<KnowledgeId> {
     let mut gotchas = Vec::new();
     for lesson in &reviewed.lessons {
-        ledger.step(lesson.id, |row| confirmed(row, now).ok());
+        let is_shown = lesson.may_be_told() || lesson.occurrences() >= 2;
+        if is_shown {
+            ledger.step(lesson.id, |row| confirmed(row, now).ok());
+        }
         if lesson.kind == KnowledgeKind::Gotcha {
             gotchas.push(lesson.id);
         }

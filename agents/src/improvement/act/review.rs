@@ -24,6 +24,8 @@ use crate::improvement::findings::{self, Difference, Findings, Lesson};
 use crate::improvement::{ImprovementOptions, prompt};
 use crate::repository::ReadingTools;
 
+/// What is noted of a build of which a model has nothing to read.
+const UNBEGUN: &str = "no task was begun before it was stopped, so that no model was asked";
 /// A lesson that one build taught is not surer than this.
 const SUREST_PATTERN: f64 = 0.85;
 
@@ -40,7 +42,12 @@ pub(super) async fn build(
     };
     let mut notes: Vec<String> = reviewed.whole_check().into_iter().collect();
     let difference = difference(options, &reviewed, &mut notes).await;
-    let findings = interpretation(options, &reviewed, difference.as_ref(), &mut notes).await?;
+    let findings = if reviewed.is_unbegun() {
+        notes.push(UNBEGUN.to_owned());
+        Findings::default()
+    } else {
+        interpretation(options, &reviewed, difference.as_ref(), &mut notes).await?
+    };
     let mut ledger = Ledger::open(reviewed.lessons.iter().chain(&reviewed.carried));
     let gotchas = lessons::confirm(&mut ledger, &reviewed, context.now());
     let prevented = lessons::weigh(&mut ledger, &reviewed, context.now(), &mut notes);

@@ -32,7 +32,8 @@ pub struct PlannedTask {
     pub state: TaskState,
     /// Why it ended so.
     pub reason: String,
-    /// Whether another build answers for it: the one before, in which it landed, or one after, which ended this one early.
+    /// Whether this build need not answer for it: the one before does, in which it landed, or one after, which ended this one early,
+    /// or nobody, since a person ended this one before it was begun.
     pub elsewhere: bool,
     /// Files that it was given on request.
     pub granted: Vec<String>,
