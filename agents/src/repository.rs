@@ -29,6 +29,8 @@ pub(crate) use ideas::{OtherIdea, others};
 
 /// So many commits of the history are told.
 const COMMITS: usize = 12;
+/// What who plans is told to look with, as far as rules leave it.
+const LOOKS_WITH: [&str; 6] = ["code_outline", "read", "grep", "glob", "ls", "history"];
 /// Stands in the line of a stack before the command by which it may be tested.
 const TESTED_BY: &str = ", tested by `";
 /// So many outlines are remembered; beyond that all are made anew.
@@ -112,7 +114,9 @@ impl Look {
 
     /// Returns what a prompt says of it.
     pub(crate) fn told(&self) -> Value {
+        let tools = LOOKS_WITH.into_iter();
         json!({
+            "tools": tools.filter(|tool| self.tools.contains(tool)).collect::<Vec<_>>(),
             "commit": self.commit.as_str().get(..12),
             "branch": self.branch,
             "digest": self.tree.digest,

@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 use crate::language::{in_one_line, prompt_environment};
 
 /// The shipped files.
-const FILES: [(&str, &str); 19] = [
+const FILES: [(&str, &str); 20] = [
     ("questioning.md", include_str!("../prompts/questioning.md")),
     ("repository.md", include_str!("../prompts/repository.md")),
     ("conventions.md", include_str!("../prompts/conventions.md")),
@@ -37,6 +37,10 @@ const FILES: [(&str, &str); 19] = [
     (
         "ideation-complete.md",
         include_str!("../prompts/ideation-complete.md"),
+    ),
+    (
+        "ideation-standing.md",
+        include_str!("../prompts/ideation-standing.md"),
     ),
     (
         "specification.md",
@@ -70,13 +74,14 @@ const FILES: [(&str, &str); 19] = [
 /// changes is told in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prompt {
-    /// The system prompt of the ideation agent: `kind`, `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
-    /// `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`),
+    /// The system prompt of the ideation agent: `kind`, `repository` (`commit`, `branch`, `digest`, `recent`, `tools` (what it looks
+    /// with), `project` with `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`),
     /// `conventions`, `wishes` (`text`, `files`), `submit_tool`.
     Ideation,
     /// What the ideation agent is told with each message: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `slug`, `kind`, `ending`,
     /// `confidence`, `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `answers` (`question`,
-    /// `answer`), `idea` (`readme`, `target_users`).
+    /// `answer`), `unanswered`, `idea` (`readme`, `target_users`), `progress` (`specification` with `id`, `state`, `told`, `build` with
+    /// `id`, `state`, `rests`, `landed`, `told`, `questions` with `id`, `text`, `choices`).
     IdeationTurn,
     /// The system prompt of the specification agent: `conventions`, `wishes`, `repository` and `ideas` (as for ideation),
     /// `stack` (a [`crate::StackProfile`]), `submit_tool`.
@@ -85,13 +90,15 @@ pub enum Prompt {
     /// `gotchas` and `patterns` (`text`), `feedback`, `complexity`, `most_tasks`, `migrations` (lines), `answers` (`question`,
     /// `answer`), `previous` (`number`, `text`), `standing` (`revision`, `place`, `state`, `tasks` and `said`, lines).
     SpecificationIdea,
-    /// The system prompt of the build agent: `conventions` and `wishes` (as for ideation), `package_managers`, `submit_tool`.
+    /// The system prompt of the build agent: `conventions` and `wishes` (as for ideation, those that hold for every task),
+    /// `package_managers`, `submit_tool`, `tools` (the names of those that it has).
     Build,
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
     /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `standing`), `before` (`id`, `title`, `summary`,
     /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
-    /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
-    /// `budget` (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
+    /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `gate` (commands), `conventions` and `wishes` (those of its files
+    /// alone), `gotchas` (`text`), `failures` (`class`, `output`), `answers` (`question`, `answer`, `by`), `guidance`, `tools` and `budget`
+    /// (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
     BuildTask,
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
@@ -244,7 +251,9 @@ mod tests {
                 {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
             ],
             "read_first": [{"path": "src/main.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn main()"}],
+            "conventions": "Of `src/AGENTS.md`: no panics.", "wishes": [{"text": "No macros.", "files": ["*.rs"]}],
             "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
+            "answers": [{"question": "Tabs?", "answer": "spaces", "by": "ada"}],
             "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
             "earlier": {"summary": "half of it is done", "difference": "+ line"},
         })
@@ -253,6 +262,7 @@ mod tests {
     fn context(prompt: Prompt) -> Value {
         let repository = json!({
             "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.\n", "recent": "0123456 start\n",
+            "tools": ["read", "grep", "history"],
             "project": {
                 "stacks": ["Python, tested by `python3 -m pytest -q`"], "tools": ["Python 3.11.7"], "choices": ["Go (go)"],
                 "gate": ["make lint", "make check"], "packages": [],
@@ -277,6 +287,11 @@ mod tests {
                 "answers": [{"question": "For whom?", "answer": "For me."}],
                 "unanswered": ["Since when?"],
                 "idea": {"readme": "# Habits", "target_users": "students"},
+                "progress": {
+                    "specification": {"id": "s", "state": "approved", "told": "revision 1 is approved, by ada"},
+                    "build": {"id": "b", "state": "running", "rests": false, "landed": false, "told": "that of revision 1 is running"},
+                    "questions": [{"id": "q", "text": "Tabs?", "choices": ["tabs", "spaces"], "takes_words": true}],
+                },
             }),
             Prompt::Specification => {
                 let profiles = StackProfiles::shipped().unwrap();
@@ -299,7 +314,10 @@ mod tests {
                 },
             }),
             Prompt::Build => {
-                json!({"conventions": "Use tabs.", "wishes": wishes, "package_managers": ["npm"], "submit_tool": "finish"})
+                json!({
+                    "conventions": "Use tabs.", "wishes": wishes, "package_managers": ["npm"], "submit_tool": "finish",
+                    "tools": ["bash", "read"],
+                })
             }
             Prompt::BuildTask => build_task(&failures),
             Prompt::Improvement => json!({"submit_tool": "submit_review", "looks": true}),
@@ -398,6 +416,49 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_told_of_a_tool_that_rules_keep_from_it() {
+        let prompts = Prompts::shipped().unwrap();
+        for (tools, told) in [
+            (
+                json!(["read", "grep", "history"]),
+                "with `read`, `grep` and `history`;",
+            ),
+            (json!(["history"]), "with `history`;"),
+            (json!([]), ""),
+        ] {
+            for prompt in [Prompt::Ideation, Prompt::Specification] {
+                let mut values = context(prompt);
+                values["repository"]["tools"] = tools.clone();
+                values["repository"]["project"]["choices"] = json!([]);
+                let text = prompts.render(prompt, &values).unwrap();
+                assert_eq!(text.contains("Look into it"), !told.is_empty(), "{text}");
+                assert!(text.contains(told), "{told}: {text}");
+                let first = ["touches the code, look first", "before you plan"];
+                let is_told = first.iter().any(|words| text.contains(words));
+                assert_eq!(is_told, told.contains("`read`"), "{text}");
+            }
+        }
+        for (tools, read, run) in [
+            (json!(["bash", "read"]), true, true),
+            (json!(["bash"]), false, true),
+            (json!(["read"]), true, false),
+        ] {
+            let mut values = context(Prompt::Build);
+            values["tools"] = tools;
+            let text = prompts.render(Prompt::Build, &values).unwrap();
+            assert_eq!(text.contains("Look before you write"), read, "{text}");
+            assert!(text.contains("all several tools in one reply"), "{text}");
+            for words in [
+                "the last test run",
+                "Run the validation command",
+                "git tells",
+            ] {
+                assert_eq!(text.contains(words), run, "{words}: {text}");
+            }
+        }
+    }
+
+    #[test]
     fn a_plan_hears_of_what_replaces_what_where_there_is_something_to_replace() {
         let prompts = Prompts::shipped().unwrap();
         let system = prompts
@@ -409,6 +470,25 @@ mod tests {
             values["previous"] = previous.clone();
             let told = prompts.render(Prompt::SpecificationIdea, &values).unwrap();
             assert_eq!(told.contains("`replaces`"), !previous.is_null(), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_a_stack_says_of_files_plans_no_task() {
+        let prompts = Prompts::shipped().unwrap();
+        let profiles = StackProfiles::shipped().unwrap();
+        for profile in profiles.iter() {
+            let mut values = context(Prompt::Specification);
+            values["stack"] = json!(profile);
+            let text = prompts.render(Prompt::Specification, &values).unwrap();
+            let (_, told) = text.split_once("## Stack: ").unwrap();
+            let has_parts = told.contains("They are no tasks: a slice makes those");
+            assert_eq!(has_parts, !profile.kinds.is_empty(), "{told}");
+            let shared = told.matches("has it among its `more_files`").count();
+            assert_eq!(shared, profile.shared.len(), "{told}");
+            for task in ["UPDATE", "followed by", "`tests/", "preserves"] {
+                assert!(!told.contains(task), "{task}: {told}");
+            }
         }
     }
 

@@ -300,6 +300,7 @@ mod tests {
                 "check_held",
                 "branch_moved",
                 "branch_refused",
+                "build_held",
                 "build_finished",
                 "landing_refused",
                 "budget_exceeded",
@@ -312,6 +313,31 @@ mod tests {
                 "provider_key_refused"
             ]
         );
+    }
+
+    /// Prose decides nothing there, so that no word of the question may read as if it did.
+    #[test]
+    fn a_question_with_consequences_names_a_choice_and_asks_for_no_yes() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let all = templates.templates.values();
+        for template in all.filter(|template| template.consequential) {
+            let trigger = template.trigger;
+            let draft = templates.render(trigger, &all_values(trigger)).unwrap();
+            let told = format!("{} {}", draft.text, draft.context);
+            let labels = draft.choices.iter().map(|choice| choice.label.as_str());
+            let told = labels.fold(told, |told, label| told.replace(label, ""));
+            let told = told.to_lowercase();
+            let mut words = told.split(|letter: char| !letter.is_alphanumeric());
+            assert!(words.all(|word| word != "yes"), "{trigger:?}: {told}");
+        }
+        let asked = Trigger::SpecComplete;
+        let draft = templates.render(asked, &all_values(asked)).unwrap();
+        let start = choice::SpecComplete::Start.as_str();
+        let mut choices = draft.choices.iter();
+        let start = choices.find(|choice| choice.id.as_str() == start).unwrap();
+        for named in [format!("`{}`", start.id), start.label.clone()] {
+            assert!(draft.context.contains(&named), "no {named}: {draft:?}");
+        }
     }
 
     #[test]

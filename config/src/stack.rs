@@ -15,7 +15,7 @@ use crate::error::ConfigError;
 pub use found::{FoundCheck, FoundStack, ManifestCondition, StackCheck, StackTool};
 
 /// The shipped files.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("stacks/c.toml", include_str!("../stacks/c.toml")),
     ("stacks/go.toml", include_str!("../stacks/go.toml")),
     ("stacks/java.toml", include_str!("../stacks/java.toml")),
@@ -26,6 +26,10 @@ const FILES: [(&str, &str); 8] = [
     ("stacks/python.toml", include_str!("../stacks/python.toml")),
     ("stacks/rust.toml", include_str!("../stacks/rust.toml")),
     ("stacks/static.toml", include_str!("../stacks/static.toml")),
+    (
+        "stacks/typescript.toml",
+        include_str!("../stacks/typescript.toml"),
+    ),
     ("stacks/web-ts.toml", include_str!("../stacks/web-ts.toml")),
 ];
 
@@ -46,8 +50,6 @@ pub enum Feature {
     Api,
     /// Something that people see.
     Ui,
-    /// Nothing in particular: every feature needs it.
-    Always,
 }
 
 /// How a kind of project is laid out.
@@ -78,7 +80,8 @@ pub struct StackProfile {
     pub checks: Vec<StackCheck>,
     /// The phases, in order.
     pub phases: Vec<String>,
-    /// The files that a feature needs; none where projects of the stack differ too much for advice.
+    /// Where the parts of a feature lie; none where projects of the stack differ too much for advice. A part is no task of its own: a
+    /// slice takes those that its concern needs, each with its tests.
     #[serde(default)]
     pub kinds: Vec<FileKind>,
     /// The files that many features change.
@@ -104,7 +107,7 @@ pub struct FileKind {
     pub validation: Validation,
 }
 
-/// A file that changes whenever certain others are made.
+/// A file that changes whenever certain others are made, in the slice that makes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedFile {
@@ -112,12 +115,8 @@ pub struct SharedFile {
     pub path: RepoPath,
     /// The glob of the files that make the change necessary.
     pub after: GlobPattern,
-    /// The phase in which it is changed.
-    pub phase: String,
     /// What is changed.
     pub purpose: String,
-    /// How it is checked.
-    pub validation: Validation,
 }
 
 /// What the placeholders of a file kind stand for.
@@ -178,15 +177,8 @@ impl StackProfile {
     }
 
     fn fault(&self) -> Option<String> {
-        let phases = self
-            .kinds
-            .iter()
-            .map(|kind| &kind.phase)
-            .chain(self.shared.iter().map(|shared| &shared.phase));
-        if let Some(phase) = phases
-            .into_iter()
-            .find(|phase| !self.phases.contains(phase))
-        {
+        let mut phases = self.kinds.iter().map(|kind| &kind.phase);
+        if let Some(phase) = phases.find(|phase| !self.phases.contains(phase)) {
             return Some(format!("phase `{phase}` is not in `phases`"));
         }
         let texts = self
@@ -266,13 +258,17 @@ mod tests {
         let profiles = StackProfiles::shipped().unwrap();
         for (files, expected) in [
             (vec!["Cargo.toml", "src/lib.rs"], Some("rust")),
-            (vec!["package.json", "tsconfig.json"], Some("web-ts")),
+            (vec!["package.json", "tsconfig.json"], Some("typescript")),
+            (
+                vec!["package.json", "tsconfig.json", "server/api.ts"],
+                Some("web-ts"),
+            ),
             (vec!["package.json"], Some("javascript")),
             (vec!["setup.py", "Makefile"], Some("python")),
             (vec!["notes.txt"], None),
             (
                 vec!["package.json", "tsconfig.json", "Cargo.toml"],
-                Some("web-ts"),
+                Some("typescript"),
             ),
             (vec![], None),
         ] {
@@ -309,7 +305,6 @@ mod tests {
                 "types/daily-habits.ts",
                 "database/queries/daily-habits.ts",
                 "server/routes/daily-habits.ts",
-                "tests/daily-habits.test.ts",
             ]
         );
         assert_eq!(
@@ -320,6 +315,16 @@ mod tests {
             planned.get(1).map(|file| file.purpose.as_str()),
             Some("Types for daily {slug} habits")
         );
+    }
+
+    #[test]
+    fn tests_are_no_part_that_lies_apart_from_its_code() {
+        let profiles = StackProfiles::shipped().unwrap();
+        for profile in profiles.iter() {
+            let mut kinds = profile.kinds.iter();
+            let apart = kinds.find(|kind| kind.phase == "tests");
+            assert_eq!(apart, None, "{}", profile.name);
+        }
     }
 
     #[test]

@@ -1,16 +1,15 @@
-//! Finds what people wrote for whoever works on files of a repository: the nearest first, the one of the whole repository
-//! last, each followed by the files that it names as `@path`.
+//! Finds what people wrote for whoever works on a repository, or on some files of it: the nearest to these first, each followed by
+//! the files that it names as `@path`. What holds for the whole is read apart from what holds for files: it is the same for all work.
 //!
 //! Reads nothing itself: it says which paths it wants until it has everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use ropewalk_schemas::repo_path::CONVENTIONS as NAMES;
 use ropewalk_schemas::repo_path::{below, joined};
 use ropewalk_schemas::{RepoPath, clip};
 
-/// What such a file is called; of two beside each other the first counts.
-pub const NAMES: [&str; 2] = ["CLAUDE.md", "AGENTS.md"];
-/// How many letters of all of them together a model is told.
+/// How many letters a model is told of what holds for the whole, and as many of what holds for the files of its task.
 pub const TOLD_LETTERS: usize = 16_000;
 /// No file that is larger is words for whoever works here.
 pub const MOST_BYTES: usize = 256 * 1024;
@@ -24,13 +23,15 @@ const HOPS: usize = 5;
 /// Where a file stands among all that are told: its directory, then which import of which it is.
 type Position = Vec<usize>;
 
-/// What people wrote for whoever works on some files.
+/// What people wrote for whoever works on the whole, or on some files.
 #[derive(Debug, Clone, Default)]
 pub struct Conventions {
     wanted: Vec<(Position, RepoPath)>,
     found: BTreeMap<Position, (RepoPath, String)>,
     /// What was asked for, whether it is there or not.
     asked: BTreeSet<RepoPath>,
+    /// What is told elsewhere.
+    left: BTreeSet<RepoPath>,
 }
 
 /// What a model is told of it.
@@ -56,10 +57,10 @@ impl ToldConventions {
 }
 
 impl Conventions {
-    /// Looks at and above `files`.
-    pub fn of<'a>(files: impl Iterator<Item = &'a RepoPath>) -> Self {
+    /// Looks beside and above `files`, below the root.
+    pub fn beside<'a>(files: impl Iterator<Item = &'a RepoPath>) -> Self {
         let above: BTreeSet<&str> = files.flat_map(RepoPath::directories).collect();
-        let mut directories: Vec<&str> = above.into_iter().collect();
+        let mut directories: Vec<&str> = above.into_iter().filter(|one| !one.is_empty()).collect();
         directories.sort_by_key(|directory| std::cmp::Reverse(depth(directory)));
         let far = directories.len().saturating_sub(DIRECTORIES);
         Self::of_directories(&directories[far..])
@@ -133,9 +134,17 @@ impl Conventions {
         }
     }
 
+    /// Leaves out what `others` hold: nothing is told twice.
+    pub fn leave_to(&mut self, others: &Self) {
+        self.asked.extend(others.asked.iter().cloned());
+        let told = others.found.values().map(|(path, _)| path.clone());
+        self.left.extend(told);
+    }
+
     /// Makes one text of what was read; none where there is nothing.
     pub fn told(&self) -> Option<ToldConventions> {
-        let written = self.found.values().filter(|(_, text)| !text.is_empty());
+        let written = self.found.values();
+        let written = written.filter(|(path, text)| !text.is_empty() && !self.left.contains(path));
         let written: Vec<&(RepoPath, String)> = written.collect();
         let text = match written.as_slice() {
             [] => return None,
@@ -206,7 +215,14 @@ fn resolved(directory: &str, path: &str) -> Option<RepoPath> {
 mod tests {
     use super::*;
 
-    fn told(mut conventions: Conventions, there: &[(&str, &str)]) -> Option<String> {
+    fn told(conventions: Conventions, there: &[(&str, &str)]) -> Option<String> {
+        read_all(conventions, there).1
+    }
+
+    fn read_all(
+        mut conventions: Conventions,
+        there: &[(&str, &str)],
+    ) -> (Conventions, Option<String>) {
         for round in 0.. {
             let wanted = conventions.wanted();
             if wanted.is_empty() {
@@ -219,7 +235,8 @@ mod tests {
             };
             conventions.take(wanted.into_iter().map(read).collect());
         }
-        conventions.told().map(|told| told.text)
+        let text = conventions.told().map(|told| told.text);
+        (conventions, text)
     }
 
     fn told_of(files: &[&str], there: &[(&str, &str)]) -> Option<String> {
@@ -227,7 +244,7 @@ mod tests {
             .iter()
             .map(|file| RepoPath::parse(file).unwrap())
             .collect();
-        told(Conventions::of(files.iter()), there)
+        told(Conventions::beside(files.iter()), there)
     }
 
     #[test]
@@ -239,22 +256,39 @@ mod tests {
             ("web/src/AGENTS.md", "of its sources"),
             ("docs/AGENTS.md", "of the documents"),
         ];
-        let alone = told_of(&["a.txt"], &there);
-        assert_eq!(alone.as_deref(), Some("root"));
+        assert_eq!(told_of(&["a.txt"], &there), None);
+        let whole = told(Conventions::of_the_whole(), &there);
+        assert_eq!(whole.as_deref(), Some("root"));
         let nested = told_of(&["web/src/x/a.ts", "b.txt"], &there);
         assert_eq!(
             nested.as_deref(),
-            Some(
-                "Of `web/src/AGENTS.md`:\n\nof its sources\n\nOf `web/CLAUDE.md`:\n\nof the web\n\n\
-                 Of `AGENTS.md`:\n\nroot"
-            )
+            Some("Of `web/src/AGENTS.md`:\n\nof its sources\n\nOf `web/CLAUDE.md`:\n\nof the web")
         );
         let only = told_of(&["docs/a.md"], &[("docs/AGENTS.md", "of the documents")]);
         assert_eq!(
             only.as_deref(),
             Some("Of `docs/AGENTS.md`:\n\nof the documents")
         );
-        assert_eq!(told_of(&["a.txt"], &[("AGENTS.md", " \n")]), None);
+        let blank = told(Conventions::of_the_whole(), &[("AGENTS.md", " \n")]);
+        assert_eq!(blank, None);
+    }
+
+    #[test]
+    fn what_the_whole_names_is_told_with_it_alone() {
+        let there = [
+            ("AGENTS.md", "See @docs/style.md"),
+            ("docs/style.md", "short lines"),
+            ("web/AGENTS.md", "See @../docs/style.md and @../docs/web.md"),
+            ("docs/web.md", "of pages"),
+        ];
+        let (whole, text) = read_all(Conventions::of_the_whole(), &there);
+        assert!(text.is_some_and(|text| text.contains("short lines")));
+        let file = RepoPath::parse("web/a.ts").unwrap();
+        let mut beside = Conventions::beside(std::iter::once(&file));
+        beside.leave_to(&whole);
+        let (_, text) = read_all(beside, &there);
+        let expected = "Of `web/AGENTS.md`:\n\nSee @../docs/style.md and @../docs/web.md\n\nOf `docs/web.md`:\n\nof pages";
+        assert_eq!(text.as_deref(), Some(expected));
     }
 
     #[test]
@@ -288,8 +322,9 @@ mod tests {
 
     #[test]
     fn a_link_stands_for_what_it_leads_to() {
+        let whole = |there: &[(&str, &str)]| told(Conventions::of_the_whole(), there);
         let beside = [("CLAUDE.md", "AGENTS.md"), ("AGENTS.md", "root")];
-        assert_eq!(told_of(&["a.txt"], &beside).as_deref(), Some("root"));
+        assert_eq!(whole(&beside).as_deref(), Some("root"));
         let elsewhere = [
             ("CLAUDE.md", "docs/agents.md"),
             ("docs/agents.md", "of all"),
@@ -297,10 +332,10 @@ mod tests {
         ];
         let once = told_of(&["web/a.txt"], &elsewhere);
         assert_eq!(once.as_deref(), Some("Of `docs/agents.md`:\n\nof all"));
-        assert_eq!(told_of(&["a.txt"], &[("AGENTS.md", "AGENTS.md")]), None);
+        assert_eq!(whole(&[("AGENTS.md", "AGENTS.md")]), None);
         let named = [("CLAUDE.md", "@AGENTS.md"), ("AGENTS.md", "root")];
         let both = "Of `CLAUDE.md`:\n\n@AGENTS.md\n\nOf `AGENTS.md`:\n\nroot";
-        assert_eq!(told_of(&["a.txt"], &named).as_deref(), Some(both));
+        assert_eq!(whole(&named).as_deref(), Some(both));
     }
 
     #[test]

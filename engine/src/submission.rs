@@ -12,9 +12,6 @@ pub type Check = Arc<dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync>;
 
 /// Keeps what was handed in, so that the next result may say what changes alone.
 pub trait Amendable: Send + Sync {
-    /// Says whether a result only says what changes: it has to fit the schema in what it holds, and may leave out the rest.
-    fn amends(&self, result: &Value) -> bool;
-
     /// Keeps a result, and returns the whole that it comes to; the errors go back to the model.
     fn whole(&self, result: &Value) -> Result<Value, Vec<String>>;
 }
@@ -28,7 +25,8 @@ pub struct Submission {
     pub description: String,
     /// The JSON Schema of the result, an object.
     pub schema: Value,
-    /// What results change where they need not be whole; none where each one stands for itself.
+    /// What results change where they need not be whole; none where each one stands for itself. Where there is one, draft and check
+    /// see a result whether it fits the schema or not: they tell all that is wrong with it at once, and how that is mended.
     pub draft: Option<Arc<dyn Amendable>>,
     /// What the schema cannot say of a whole result.
     pub check: Check,
@@ -61,27 +59,15 @@ impl std::fmt::Debug for Submission {
 pub(crate) struct Intake<'a> {
     submission: &'a Submission,
     schema: Schema,
-    /// The schema of a result that may leave out anything, where there is a draft that it changes.
-    parts: Option<(&'a dyn Amendable, Schema)>,
 }
 
 impl<'a> Intake<'a> {
     /// Compiles the schema; the error says what is wrong with it.
     pub(crate) fn open(submission: &'a Submission) -> Result<Self, String> {
-        let compile = |schema: &Value| {
-            Schema::compile(schema).map_err(|reason| {
-                format!("the schema of `{}` is invalid: {reason}", submission.name)
-            })
-        };
-        let parts = match submission.draft.as_deref() {
-            Some(draft) => Some((draft, compile(&without_required(&submission.schema))?)),
-            None => None,
-        };
-        Ok(Self {
-            submission,
-            schema: compile(&submission.schema)?,
-            parts,
-        })
+        let schema = Schema::compile(&submission.schema).map_err(|reason| {
+            format!("the schema of `{}` is invalid: {reason}", submission.name)
+        })?;
+        Ok(Self { submission, schema })
     }
 
     /// Says whether a call of `name` is the submission.
@@ -97,44 +83,15 @@ impl<'a> Intake<'a> {
 
     /// Checks a result; the errors are for the model.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        let Some((draft, parts)) = &self.parts else {
-            return self.check_whole(value);
-        };
-        if draft.amends(value) {
-            fits(parts, value)?;
+        if let Some(draft) = &self.submission.draft {
+            return (self.submission.check)(&draft.whole(value)?);
         }
-        self.check_whole(&draft.whole(value)?)
-    }
-
-    fn check_whole(&self, value: &Value) -> Result<(), Vec<String>> {
-        fits(&self.schema, value)?;
-        (self.submission.check)(value)
-    }
-}
-
-fn fits(schema: &Schema, value: &Value) -> Result<(), Vec<String>> {
-    match violations(schema, value) {
-        violations if violations.is_empty() => Ok(()),
-        violations => Err(violations),
-    }
-}
-
-/// Returns the schema of what fits `schema` as far as it goes.
-fn without_required(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    leave_out_required(&mut schema);
-    schema
-}
-
-fn leave_out_required(schema: &mut Value) {
-    match schema {
-        Value::Object(parts) => {
-            // A list says which fields are required; a field of that name has a schema, which is none.
-            parts.retain(|name, part| name != "required" || !part.is_array());
-            parts.values_mut().for_each(leave_out_required);
+        let violations = violations(&self.schema, value);
+        if violations.is_empty() {
+            (self.submission.check)(value)
+        } else {
+            Err(violations)
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_required),
-        _ => {}
     }
 }
 
@@ -154,13 +111,7 @@ mod tests {
                 "required": ["confidence"],
             }),
             draft: None,
-            check: Arc::new(|value| {
-                if value["confidence"].as_f64() <= Some(1.0) {
-                    Ok(())
-                } else {
-                    Err(vec!["`confidence` is above 1".to_owned()])
-                }
-            }),
+            check: Arc::new(|_| Ok(())),
             repairs: 2,
         }
     }
@@ -174,16 +125,12 @@ mod tests {
         assert!(errors[0].contains("`confidence`"), "{errors:?}");
     }
 
-    /// A number and a unit, of which a change names one.
+    /// Half of what is to be measured stands already, and a result may leave out that half.
     struct Measure;
 
     impl Amendable for Measure {
-        fn amends(&self, result: &Value) -> bool {
-            result["amends"] == true
-        }
-
         fn whole(&self, result: &Value) -> Result<Value, Vec<String>> {
-            let mut whole = json!({ "confidence": 0.5, "of": { "required": "x" } });
+            let mut whole = json!({ "confidence": 0.5 });
             for (name, value) in result.as_object().into_iter().flatten() {
                 whole[name] = value.clone();
             }
@@ -192,38 +139,29 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_to_fit_in_what_it_holds_and_the_whole_in_everything() {
+    fn a_result_over_a_draft_is_told_everything_at_once_by_its_check() {
         let mut submission = submission();
         submission.draft = Some(Arc::new(Measure));
-        submission.schema["properties"]["of"] = json!({
-            "type": "object",
-            "properties": { "required": { "type": "string" } },
-            "required": ["required"],
+        submission.check = Arc::new(|value: &Value| {
+            let faults = ["confidence", "unit"].into_iter();
+            let faults = faults.filter(|name| !value[name].is_number());
+            let faults: Vec<String> = faults.map(|name| format!("mend `{name}`")).collect();
+            if faults.is_empty() {
+                Ok(())
+            } else {
+                Err(faults)
+            }
         });
-        submission.schema["required"] = json!(["confidence", "of"]);
         let intake = Intake::open(&submission).unwrap();
-        for (change, refused) in [
-            (json!({ "amends": true, "confidence": 0.7 }), None),
-            (json!({ "amends": true, "of": { "required": "y" } }), None),
+        for (result, expected) in [
+            (json!({ "unit": 1 }), vec![]),
             (
-                json!({ "amends": true, "of": { "required": 3 } }),
-                Some("`of/required`: 3 is not"),
-            ),
-            (
-                json!({ "amends": true, "of": {} }),
-                Some("\"required\" is a required property"),
-            ),
-            (
-                json!({ "amends": true, "confidence": 2 }),
-                Some("`confidence` is above 1"),
+                json!({ "confidence": "high" }),
+                vec!["mend `confidence`", "mend `unit`"],
             ),
         ] {
-            let told = intake.check(&change).err().map(|errors| errors.join("\n"));
-            match (&told, refused) {
-                (None, None) => {}
-                (Some(told), Some(refused)) => assert!(told.contains(refused), "{told}"),
-                _ => panic!("{change}: {told:?}"),
-            }
+            let told = intake.check(&result).err().unwrap_or_default();
+            assert_eq!(told, expected, "{result}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ropewalk_bus::{LiveChannel, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_desk::ideas::{self, Words};
+use ropewalk_desk::questions::{RefusedAnswer, answer_in_conversation};
 use ropewalk_desk::views::idea::answer::DELTA;
 use ropewalk_engine::{EngineError, JobEvent, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, AskOutcome, QuestionRequest};
@@ -132,19 +133,15 @@ async fn answer_open_question(
     text: &str,
     user: &UserSlug,
 ) -> Result<(), AgentError> {
-    match questions::answer(context, question, text, user.as_str(), CHAT).await {
-        // Closed by another channel, or by this very message before a crash: the words count as a message.
+    match answer_in_conversation(context, question, text, user, CHAT).await {
+        Err(RefusedAnswer::Answer(AnswerError::Read(error))) => Err(error.into()),
+        Err(RefusedAnswer::Answer(AnswerError::Commit(error))) => Err(error.into()),
+        // Closed by another channel, or by this very message before a crash, or nothing that words decide: they count as a
+        // message.
         Ok(_)
-        | Err(
-            AnswerError::Closed { .. }
-            | AnswerError::Unknown(_)
-            | AnswerError::Empty { .. }
-            | AnswerError::NotAChoice { .. }
-            | AnswerError::WordsMissing { .. }
-            | AnswerError::WordsBeside { .. },
-        ) => Ok(()),
-        Err(AnswerError::Read(error)) => Err(error.into()),
-        Err(AnswerError::Commit(error)) => Err(error.into()),
+        | Err(RefusedAnswer::Forbidden(_) | RefusedAnswer::TooLong(_) | RefusedAnswer::Answer(_)) => {
+            Ok(())
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loads what a message is answered from: the session, its last messages, what it learned, and the idea folder.
 
 use chrono::{DateTime, Utc};
+use ropewalk_desk::views::idea::progress::{self, IdeaProgress};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::idea::{Author, Idea, Message, Session};
 use ropewalk_schemas::notice::Notice;
@@ -32,6 +33,8 @@ pub(super) struct MessageContext {
     pub(super) recent: Vec<Message>,
     /// The questions about this session.
     pub(super) questions: Vec<Versioned<Question>>,
+    /// What was written, built and asked of the idea.
+    pub(super) progress: IdeaProgress,
     /// The idea folder.
     pub(super) folder: IdeaFolder,
     /// Its README.
@@ -120,6 +123,7 @@ pub(super) async fn load(
     };
     Ok(MessageContext {
         questions: questions(store, &session).await?,
+        progress: progress::of(store, &session.idea).await?,
         readme: read(README)?,
         target_users: read("target-users.md")?,
         folder,

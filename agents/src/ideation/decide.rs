@@ -12,7 +12,7 @@ pub const SAVE_FROM: f64 = 0.6;
 const SCOPED_ABOVE: f64 = 0.6;
 /// The overall confidence above which an idea without a brief is complete.
 const COMPLETE_ABOVE: f64 = 0.75;
-/// So many assumptions must have been validated.
+/// So many assumptions of a venture must have been validated.
 const VALIDATIONS: usize = 3;
 /// A problem told in fewer characters is vague.
 const VAGUE_BELOW: usize = 50;
@@ -194,7 +194,8 @@ pub fn as_it_is(title: &str, text: &str) -> Reply {
 /// be won for.
 pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Option<Phase> {
     let small = kind.is_some_and(IdeaKind::is_small);
-    let product = kind == Some(IdeaKind::Product);
+    // Whoever has not said that customers have to be found is asked for no proof that there are some.
+    let venture = kind == Some(IdeaKind::Venture);
     let has = |kind: &str| {
         signals
             .artifacts
@@ -220,7 +221,7 @@ pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Op
                 .iter()
                 .filter(|made| made.kind == "validation")
                 .count();
-            let proven = product || validations >= VALIDATIONS;
+            let proven = !venture || validations >= VALIDATIONS;
             small || proven && !signals.risks.is_empty()
         }
         Phase::Refining => sure || has("brief"),

@@ -11,7 +11,7 @@ use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::document::without_mark;
-use ropewalk_schemas::idea::{Author, Message};
+use ropewalk_schemas::idea::{Author, Message, Phase};
 use serde_json::{Value, json};
 
 use super::context::MessageContext;
@@ -132,9 +132,7 @@ pub(super) fn exchange(heard: &MessageContext, around: &Surroundings, message: M
 fn submission(check: Check) -> Submission {
     Submission {
         name: SUBMIT.to_owned(),
-        description:
-            "Says your words to the person and records what the conversation has shown so far."
-                .to_owned(),
+        description: "Records what the conversation has shown so far.".to_owned(),
         schema: schema_of::<Reply>(),
         draft: None,
         check,
@@ -185,9 +183,12 @@ pub(super) fn standing(
         .open_questions()
         .map(|question| question.text.as_str())
         .collect();
+    let phase = heard.session.phase;
+    // Before the brief is there, only what stands already says anything.
+    let is_told = phase == Phase::Complete || !heard.progress.is_empty();
     let values = json!({
         "slug": heard.session.idea,
-        "phase": heard.session.phase,
+        "phase": phase,
         "kind": heard.idea.kind,
         "ending": ends,
         "confidence": signals.confidence,
@@ -197,6 +198,7 @@ pub(super) fn standing(
         "answers": answers,
         "unanswered": unanswered,
         "idea": idea,
+        "progress": is_told.then_some(&heard.progress),
     });
     let told = prompts
         .render(Prompt::IdeationTurn, &values)

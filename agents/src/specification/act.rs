@@ -112,6 +112,7 @@ pub(super) async fn on_ideation_completed(
         Err(
             RequestError::OnItsWay { .. }
             | RequestError::Landed { .. }
+            | RequestError::Built { .. }
             | RequestError::Abandoned(_),
         ) => Ok(ChangeSet::new()),
         Err(RequestError::Read(error)) => Err(error.into()),

@@ -100,6 +100,11 @@ async fn approve(
             info!(spec.id = %id, "the yes came too late: {error}");
             Ok(ChangeSet::new())
         }
+        // Whoever answered was told that a build would begin.
+        Err(error @ ApproveError::Elsewhere { .. }) => {
+            let reason = Words::of(&error).to_string();
+            Ok(refused(answer, (&spec, &by), reason, context))
+        }
         Err(error) => Err(AgentError::transient(Words::of(&error))),
     }
 }

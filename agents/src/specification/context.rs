@@ -294,7 +294,7 @@ async fn lessons(store: &Store, documents: &[Text], minimum: f64) -> Result<Less
     let mut gotchas: Vec<KnowledgeItem> = found
         .into_iter()
         .map(Versioned::into_inner)
-        .filter(|item| item.is_usable() && item.confidence >= minimum)
+        .filter(|item| item.may_be_told() && item.confidence >= minimum)
         .collect();
     gotchas.sort_by(|one, other| {
         other

@@ -185,7 +185,10 @@ fn judge(
         Some(Ruling::Fails { .. }) if trial.is_some_and(|trial| trial.selected_no_test) => {
             dry.count.selected_no_test += 1;
         }
-        Some(Ruling::Fails { .. }) if is(Proof::CouldNotRun) => dry.count.could_not_run += 1,
+        // What stands before tests that nobody has seen yet keeps the check from them.
+        Some(Ruling::Fails { .. }) if is(Proof::CouldNotRun) || is(Proof::FailedUncounted) => {
+            dry.count.could_not_run += 1;
+        }
         Some(Ruling::Fails { .. }) if is(Proof::TooFewTests) => dry.count.too_few_tests += 1,
         Some(Ruling::Fails { .. }) => dry.count.failed += 1,
     }
@@ -222,6 +225,7 @@ mod tests {
         for (proof, selected_no_test, expected) in [
             (Proof::AssertionFailed, false, [1, 0, 0, 0]),
             (Proof::CouldNotRun, false, [0, 1, 0, 0]),
+            (Proof::FailedUncounted, false, [0, 1, 0, 0]),
             (Proof::CouldNotRun, true, [0, 0, 1, 0]),
             (Proof::TooFewTests, false, [0, 0, 0, 1]),
         ] {

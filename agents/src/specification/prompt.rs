@@ -12,7 +12,7 @@ use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::amendment::forget_owners;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::specification::{Complexity, Revision};
+use ropewalk_schemas::specification::Revision;
 use serde_json::{Value, json};
 
 use super::context::{Material, Text};
@@ -193,7 +193,7 @@ fn request(
         let items = if fits.has(title) { items } else { &[] };
         items
             .iter()
-            .map(|item| json!({ "text": item.content }))
+            .map(|item| json!({ "text": item.told() }))
             .collect()
     };
     let values = json!({
@@ -205,7 +205,7 @@ fn request(
         "gotchas": lessons(GOTCHAS, &material.gotchas),
         "patterns": lessons(PATTERNS, &material.patterns),
         "feedback": material.spec.requests(),
-        "complexity": name_of(material.spec.complexity),
+        "complexity": material.spec.complexity.as_str(),
         "most_tasks": validate::usual_tasks(material.spec.complexity, material.facts.small),
         "migrations": migrations::next_numbers(&material.facts.migrations),
         "answers": answers,
@@ -245,7 +245,7 @@ impl FittingSources {
         let contents = |items: &[KnowledgeItem]| {
             items
                 .iter()
-                .map(|item| item.content.as_str())
+                .map(KnowledgeItem::told)
                 .collect::<Vec<_>>()
                 .join("\n")
         };
@@ -300,13 +300,4 @@ pub(super) fn stands(previous: &Revision) -> Value {
         }
     }
     json!({ "document": submission::shown(document), "tasks": submission::shown(&tasks) })
-}
-
-/// Returns the written form of a size.
-pub(super) const fn name_of(complexity: Complexity) -> &'static str {
-    match complexity {
-        Complexity::Simple => "simple",
-        Complexity::Medium => "medium",
-        Complexity::Complex => "complex",
-    }
 }

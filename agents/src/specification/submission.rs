@@ -4,11 +4,12 @@ mod draft;
 mod fields;
 mod form;
 mod overlay;
+mod part;
 
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::specification::{Document, DryRunCount, Requirement};
 use ropewalk_schemas::task::TaskBlock;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::validate::{self, Facts};
@@ -21,6 +22,10 @@ pub use form::{Form, schema, shown};
 const PLAN_BYTES: usize = 400 * 1024;
 /// A question with so many options is a choice between approaches.
 const APPROACHES: usize = 2;
+/// So many faults are told at once, which is more than a plan of any size has by mistake.
+const FAULTS: usize = 100;
+/// So much of one of them is told, in bytes.
+const FAULT_BYTES: usize = 2_000;
 
 /// What the model submitted.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +63,19 @@ pub fn read(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>
 
 /// Reads a submission, also a plan that does not fit together: its checks can be tried before all of it is told.
 pub fn read_with_faults(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>> {
+    read_whole(value, facts).map_err(|faults| bounded(&faults))
+}
+
+/// Leaves out what is more than anybody reads.
+fn bounded(faults: &[String]) -> Vec<String> {
+    let more = faults.len().saturating_sub(FAULTS);
+    let told = faults.iter().take(FAULTS);
+    let told = told.map(|fault| clip::ends(fault, FAULT_BYTES, Weight::Even).into_owned());
+    let rest = (more > 0).then(|| format!("{more} more are told once these are mended"));
+    told.chain(rest).collect()
+}
+
+fn read_whole(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>> {
     let mut errors = Vec::new();
     let question = question(value, &mut errors);
     match question {
@@ -73,10 +91,12 @@ pub fn read_with_faults(value: &Value, facts: &Facts) -> Result<ModelSubmission,
 
 fn question(value: &Value, errors: &mut Vec<String>) -> Option<ModelQuestion> {
     let question = value.get("question").filter(|value| !value.is_null())?;
-    let question = part::<ModelQuestion>(question, "question");
-    let question = question.map_err(|error| errors.push(error)).ok()?;
-    let problem = question.problem();
-    errors.extend(problem.map(|problem| format!("`question` {problem}")));
+    let read = errors.len();
+    let question: ModelQuestion = part::read(question, &part::of_question(), "question", errors)?;
+    if errors.len() == read {
+        let problem = question.problem();
+        errors.extend(problem.map(|problem| format!("`question` {problem}")));
+    }
     Some(question)
 }
 
@@ -91,7 +111,8 @@ fn plan(
             "the specification has more than {PLAN_BYTES} bytes; say it shorter"
         )]);
     }
-    let document = match &value["document"] {
+    errors.extend(misplaced(value));
+    let document: Option<Document> = match &value["document"] {
         Value::Null => {
             errors.push(
                 "`document` is missing; submit it with `tasks`, or a blocking `question`"
@@ -99,11 +120,9 @@ fn plan(
             );
             None
         }
-        document => part::<Document>(document, "document")
-            .map(|document| titled(document, facts))
-            .map_err(|error| errors.push(error))
-            .ok(),
+        document => part::read(document, &part::of_document(), "document", &mut errors),
     };
+    let document = document.map(|document| titled(document, facts));
     let blocks = value["tasks"]
         .as_array()
         .map(Vec::as_slice)
@@ -115,22 +134,23 @@ fn plan(
         &schema::<Document>(),
     ));
     let task = schema::<TaskBlock>();
+    let stand_in = part::of_task();
     for (index, block) in blocks.iter().enumerate() {
         let name = block["id"]
             .as_str()
             .map_or_else(|| format!("tasks[{index}]"), |id| format!("task {id}"));
         errors.extend(unread(&name, block, &task));
-        match part::<TaskBlock>(block, &name) {
-            Ok(task) => tasks.push(in_full(task, document.as_ref())),
-            Err(error) => errors.push(error),
-        }
+        let read: Option<TaskBlock> = part::read(block, &stand_in, &name, &mut errors);
+        tasks.extend(read.map(|task| in_full(task, document.as_ref())));
     }
     let unchosen = validate::unchosen(value["built_with"].as_str(), &tasks, facts);
     let document = match document {
         Some(document) if errors.is_empty() => document,
         document => {
             let parts = validate::check_parts(document.as_ref(), &tasks, facts);
-            errors.extend(parts.errors.into_iter().chain(unchosen));
+            let of_parts = parts.errors.into_iter();
+            errors.extend(of_parts.filter(|fault| !fault.contains(part::UNREAD)));
+            errors.extend(unchosen);
             return Err(errors);
         }
     };
@@ -142,8 +162,33 @@ fn plan(
         warnings: found.warnings,
         question,
         dry_run: None,
-        faults: found.errors,
+        faults: bounded(&found.errors),
     })
+}
+
+/// Says what of a submission stands where nobody would read it, beside document and tasks or in their place.
+fn misplaced(value: &Value) -> Vec<String> {
+    type Kind = fn(&Value) -> bool;
+    let kinds: [(&str, Kind, &str); 4] = [
+        ("amends", Value::is_boolean, "write `true`, or leave it out"),
+        ("dropped", Value::is_array, "write a list of ids"),
+        (
+            "tasks",
+            Value::is_array,
+            "write a list, one item for each task",
+        ),
+        ("built_with", Value::is_string, "write a text"),
+    ];
+    let unknown = fields::unknown_here(value, &schema::<Form>()).into_iter();
+    let unknown = unknown.map(|field| {
+        format!("`{field}`: there is no such field; a plan stands in `document` and `tasks`")
+    });
+    let wrong = kinds.into_iter().filter(|(name, is_kind, _)| {
+        let given = &value[*name];
+        !given.is_null() && !is_kind(given)
+    });
+    let wrong = wrong.map(|(name, _, mend)| format!("`{name}` is none that can be read; {mend}"));
+    unknown.chain(wrong).collect()
 }
 
 /// Gives a specification without a title that of the idea.
@@ -194,32 +239,6 @@ fn unread(name: &str, value: &Value, schema: &Value) -> Vec<String> {
         )
     };
     unknown.map(told).collect()
-}
-
-fn part<'a, T: Deserialize<'a>>(value: &'a Value, name: &str) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let (place, what) = (error.path().to_string(), error.inner().to_string());
-        // What lies at the root of the part has no path.
-        let place = match place.as_str() {
-            "." => format!("`{name}`"),
-            place => format!("`{name}`, `{place}`"),
-        };
-        let mend = mend(&what);
-        format!("{place}: {what}; {mend}")
-    })
-}
-
-/// Says how a part that cannot be read is mended.
-fn mend(what: &str) -> &'static str {
-    if what.starts_with("missing field") {
-        "add it"
-    } else if what.starts_with("unknown variant") {
-        "write one of those"
-    } else if what.contains("expected") {
-        "write what is expected, as the schema of this call has it"
-    } else {
-        "write it as the schema of this call says"
-    }
 }
 
 #[cfg(test)]
@@ -350,20 +369,37 @@ mod tests {
             "`task T-001`, `gotchas`: there is no such field",
             "`task T-001`, `owner`: there is no such field",
             "`task T-002`, `validation.timeout`: there is no such field",
-            "expected a string; write what is expected",
+            "expected a string; write it as the schema of this call has it",
             "unknown variant `INVENT`, expected one of `CREATE`, ",
             "; write one of those",
             "missing field `file`; add it",
         ] {
             assert!(errors.contains(named), "{named}: {errors}");
         }
-        assert!(!errors.contains("`.`"), "{errors}");
+        for none in ["`.`", part::UNREAD] {
+            assert!(!errors.contains(none), "{errors}");
+        }
         assert!(
             !errors.contains("context_read"),
             "nothing of it is lost: {errors}"
         );
         let empty = read(&json!({}), &Facts::default()).unwrap_err().join("\n");
         assert!(empty.contains("`document` is missing"));
+    }
+
+    #[test]
+    fn what_a_program_wrote_without_end_is_told_within_bounds() {
+        let mut endless = whole();
+        endless["tasks"] = json!(vec!["no task"; 5_000]);
+        endless["document"]["y".repeat(50_000)] = json!(1);
+        let faults = read(&endless, &Facts::default()).unwrap_err();
+        assert_eq!(faults.len(), FAULTS + 1);
+        assert!(faults.iter().all(|fault| fault.len() <= FAULT_BYTES));
+        let last = faults.last().unwrap();
+        assert!(
+            last.ends_with("more are told once these are mended"),
+            "{last}"
+        );
     }
 
     #[test]

@@ -52,7 +52,7 @@ async fn what_was_refused_by_its_form_is_mended_by_what_was_wrong_alone() {
     let mut faulty = small_plan("Pets");
     let file = faulty["tasks"][1].as_object_mut().unwrap().remove("file");
     let mended = json!({ "amends": true, "tasks": [{ "id": "T-002", "file": file }] });
-    let told = "turn: 2, contains: ['tasks/1', 'is a required property']";
+    let told = "turn: 2, contains: ['task T-002', 'missing field `file`']";
     let script = rule("turn: 1", &faulty) + &rule(told, &mended);
     let house = House::new(&script).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;

@@ -352,7 +352,7 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
 }
 
 /// Approves a specification, and lets a build of it run.
-async fn built(house: &House, spec: SpecId, state: BuildState) -> (Context, BuildId) {
+pub(crate) async fn built(house: &House, spec: SpecId, state: BuildState) -> (Context, BuildId) {
     let hash = house.spec(spec).await.hash.unwrap();
     let (person, ann) = (house.person(), Person::alone(user("ann")));
     specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
@@ -374,17 +374,4 @@ async fn built(house: &House, spec: SpecId, state: BuildState) -> (Context, Buil
     changes.insert(&build);
     house.store().commit(changes).await.unwrap();
     (person, id)
-}
-
-#[test]
-fn specifications_understand_every_answer_whatever_the_labels_say() {
-    ropewalk_tests::labels::run_again_reworded(&[
-        "a_yes_to_the_question",
-        "words_to_the_question",
-        "an_answer_",
-        "what_the_check_of_a_whole_build_found",
-        "a_blocking_question_holds",
-        "rethinking_a_task",
-    ])
-    .unwrap();
 }

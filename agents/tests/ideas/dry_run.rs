@@ -58,6 +58,43 @@ async fn what_does_not_fit_and_what_trying_the_checks_shows_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_hides_nothing_of_what_is_wrong_beside_it() {
+    let mut faulty = small_plan("Pets");
+    faulty["tasks"][0].as_object_mut().unwrap().remove("file");
+    faulty["tasks"][0]["priority"] = json!(11);
+    faulty["tasks"][1]["validation"]["expected"] = json!("green");
+    faulty["tasks"][1]["estimate_minutes"] = json!("long");
+    faulty["document"]["title"] = json!(3);
+    let requirement = &mut faulty["document"]["requirements"][0];
+    requirement.as_object_mut().unwrap().remove("acceptance");
+    let mut told = vec![
+        "`task T-001`: missing field `file`; add it".to_owned(),
+        "`T-001` has a priority that is not 1 to 10".to_owned(),
+        "`task T-002`, `validation.expected`: `green` is not an expectation; write `exit 0`"
+            .to_owned(),
+        "`task T-002`, `estimate_minutes`: ".to_owned(),
+        "`document`, `title`: ".to_owned(),
+        "`document`, `requirements[0]`: missing field `acceptance`; add it".to_owned(),
+    ];
+    let tasks = faulty["tasks"].as_array_mut().unwrap();
+    for number in 10..22 {
+        tasks.push(json!({
+            "id": format!("T-0{number}"), "action": "CREATE", "validation": { "command": "false", "expected": "exit 0" },
+        }));
+        told.push(format!("`task T-0{number}`: missing field `file`; add it"));
+    }
+    let told: Vec<String> = told.iter().map(|fault| format!("'{fault}'")).collect();
+    let mended = format!("attempt: 1, turn: 2, contains: [{}]", told.join(", "));
+    let script = rule("attempt: 1, turn: 1", &faulty) + &rule(&mended, &small_plan("Pets"));
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+    assert_eq!(house.calls(), 2);
+}
+
+#[tokio::test]
 async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
     let checks = ["true", "nosuchtool --all", "sh tests/of-this-plan.sh"];
     let house = House::new(&rule("idea: pets", &checked_by(&checks))).await;
@@ -150,11 +187,15 @@ async fn tests_that_nobody_can_count_reach_no_approval_unnoticed() {
             assert_eq!(told, "");
             continue;
         }
+        let open = house.open_questions().await;
+        let asked = open.iter().find(|question| question.consequential);
+        let asked = &asked.unwrap().context;
         for warning in [
             "`sh tests/all.sh`, is not counted",
             "`sh tests/fails.sh`, is not counted",
         ] {
             assert!(told.contains(warning), "{told}");
+            assert!(asked.contains(warning), "who approves reads: {asked}");
         }
         let dry = revision.dry_run.unwrap();
         assert_eq!((dry.failed, dry.too_few_tests, dry.open()), (0, 1, 2));

@@ -14,7 +14,7 @@ use ropewalk_agents::places::Places;
 use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_bus::live::LiveEvents;
-use ropewalk_config::settings::PackageManager;
+use ropewalk_config::settings::{PackageManager, PolicySettings};
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_desk::ideas::{Opening, StartedIdea};
@@ -67,6 +67,8 @@ pub(crate) struct House {
     calls: Arc<AtomicUsize>,
     auto_generate: bool,
     pub(crate) brake: Brake,
+    /// What keeps models from tools.
+    pub(crate) rules: CurrentValue<PolicySettings>,
 }
 
 /// Plays a script and counts how often it is asked.
@@ -128,6 +130,7 @@ impl House {
             calls: Arc::default(),
             auto_generate,
             brake: Brake::default(),
+            rules: CurrentValue::default(),
         };
         house.move_in().await;
         house
@@ -197,7 +200,7 @@ impl House {
             package_managers: vec![PackageManager::Npm],
         };
         let clone = clone_of(&self.places()).await;
-        Repository::new(clone, machine, CurrentValue::default())
+        Repository::new(clone, machine, self.rules.clone())
     }
 
     /// Lets the agents work by themselves, with one that reviews and one that keeps the time of questions.

@@ -9,7 +9,7 @@ use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::idea::{IdeaState, Message, Phase};
 use ropewalk_schemas::model_call::ModelCall;
-use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{ANSWER_BYTES, About, Question, QuestionKind, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 
 use super::house::{House, user};
@@ -58,7 +58,10 @@ async fn a_phase_is_left_only_when_its_gate_is_met_and_one_at_a_time() {
         format!(r#", "decisions": [{{"kind": "validation", "summary": "fact {number}"}}]"#)
     };
     let replies = [
-        reply(&[sure("target-user"), sure("problem")], ""),
+        reply(
+            &[sure("target-user"), sure("problem")],
+            r#", "kind": "venture""#,
+        ),
         reply(&[sure("differentiator")], ""),
         // Both the gate of exploring and that of narrowing are met: one step.
         reply(&[sure("solution-concept"), sure("mvp-features")], ""),
@@ -353,6 +356,40 @@ async fn a_question_of_the_model_may_be_answered_anywhere_and_once() {
         house.messages(session).await,
         [OPENING, "One thing first.", "Desktop", "Desktop it is."]
     );
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_conversation_chooses_nothing_of_consequence() {
+    let asking = r#"{"text": "One thing first.", "question": {"type": "blocking", "text": "Throw the old list away?", "consequential": true, "options": [{"label": "Yes"}, {"label": "No"}]}}"#;
+    let goes_on = r#"{"text": "Choose one of the two."}"#;
+    let house = House::new(&script("habits", &[asking, goes_on, goes_on, goes_on])).await;
+    let session = house.begin("habits", OPENING).await.session;
+    let id = house.session(session).await.waiting_for.unwrap();
+    for words in ["1", "Yes", "yes"] {
+        house.say(session, words).await;
+        let asked = house.store().get::<Question>(&id.to_string()).await;
+        let asked = asked.unwrap().unwrap().into_inner();
+        assert_eq!(
+            (asked.state, asked.answer),
+            (QuestionState::Pending, None),
+            "{words}"
+        );
+        assert_eq!(house.session(session).await.waiting_for, Some(id));
+    }
+}
+
+#[tokio::test]
+async fn of_words_that_are_longer_than_an_answer_the_beginning_is_one() {
+    let asking = r#"{"text": "One thing first.", "question": {"type": "blocking", "text": "What does it look like?"}}"#;
+    let house = House::new(&script("habits", &[asking, r#"{"text": "I see."}"#])).await;
+    let session = house.begin("habits", OPENING).await.session;
+    let id = house.session(session).await.waiting_for.unwrap();
+    let long = "streaks ".repeat(5_000);
+    house.say(session, &long).await;
+    let asked = house.store().get::<Question>(&id.to_string()).await;
+    let answer = asked.unwrap().unwrap().into_inner().answer.unwrap();
+    assert_eq!(answer.text, long[..ANSWER_BYTES].trim());
+    assert_eq!(house.messages(session).await[2], long.trim());
 }
 
 #[tokio::test]

@@ -13,6 +13,10 @@ mod house;
 #[cfg(test)]
 mod ideation;
 #[cfg(test)]
+mod one_plan;
+#[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod reading;
 #[cfg(test)]
 mod replacing;

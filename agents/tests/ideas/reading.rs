@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ropewalk_config::settings::PolicySettings;
 use ropewalk_desk::attachments::{self, Upload};
 use ropewalk_desk::knowledge::{self, Remark};
 use ropewalk_desk::people::Person;
@@ -80,6 +81,40 @@ async fn a_chat_looks_before_it_answers_and_what_it_says_last_is_kept() {
     house.say(session, "More?").await;
     assert!(house.state().join("reading/1/tree/src/keep.rs").is_file());
     assert!(!house.state().join("reading/2").exists());
+}
+
+#[tokio::test]
+async fn who_may_read_no_file_is_not_told_to() {
+    let told = "contains: ['Look into it with `history`;', 'pub fn keep'], absent: 'look first'";
+    let chat = format!(
+        "- {{agent: ideation, {told}, reply: {{text: Yes., tools: [{{name: reply, input: {{}}}}]}}}}\n"
+    );
+    let told =
+        "contains: ['Look into it with `history`;', 'pub fn keep'], absent: 'before you plan'";
+    let script = chat + &rule(told, &small_plan("Pets"));
+    let house = House::with(&script, &[CODE], false).await;
+    let mut policy = PolicySettings::default();
+    let denied = json!([{ "permission": "read", "pattern": "**", "action": "deny" }]);
+    policy.rules.project = serde_json::from_value(denied).unwrap();
+    house.rules.replace(policy);
+    let session = house.begin("pets", OPENING).await.session;
+    assert_eq!(house.messages(session).await, [OPENING, "Yes."]);
+    let idea = house.idea("more-pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+}
+
+#[tokio::test]
+async fn who_plans_is_told_the_whole_brief_of_an_idea_that_is_open() {
+    let told = "contains: ['- `pets` (', 'Cats sleep all day. Dogs do not.']";
+    let house = House::new(&rule(told, &small_plan("Pets"))).await;
+    let brief = "# Brief\n\nCats sleep all day.\n\n## More\n\nDogs do not.\n";
+    house.idea("pets", &[README, (BRIEF.0, brief)]).await;
+    let other = house.idea("more-pets", &[README, BRIEF]).await;
+    let spec = house.specify(&other).await;
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
 }
 
 #[tokio::test]

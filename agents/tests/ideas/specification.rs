@@ -18,6 +18,7 @@ use ropewalk_schemas::{
     BuildId, ComponentName, ContentHash, KnowledgeId, Payload, Priority, RepoPath, SpecId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Query};
+use ropewalk_world::questions::means_nothing;
 use serde_json::{Value, json};
 
 use super::house::{House, user};
@@ -513,6 +514,7 @@ async fn a_yes_to_the_question_approves_the_hash_that_it_showed() {
     };
     let record = house.spec(spec).await;
     assert!(question.consequential && question.default.is_none());
+    assert!(means_nothing(question), "nothing here reads a label");
     assert!(
         question
             .context

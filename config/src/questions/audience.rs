@@ -47,7 +47,9 @@ impl Trigger {
             | Self::TaskStuck
             | Self::ChangeRequested
             | Self::DecisionNeeded => Role::Technical,
-            Self::CheckHeld | Self::BudgetExceeded | Self::ProviderKeyRefused => Role::Operations,
+            Self::CheckHeld | Self::BuildHeld | Self::BudgetExceeded | Self::ProviderKeyRefused => {
+                Role::Operations
+            }
         }
     }
 }

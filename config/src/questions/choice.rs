@@ -155,6 +155,13 @@ choices! {
         /// The build stops.
         Stop = "stop",
     }
+    /// How to go on with a build whose work ended the program too often.
+    BuildHeld {
+        /// It is done again, and counted anew.
+        Again = "again",
+        /// The build stops.
+        Stop = "stop",
+    }
     /// What becomes of the branch of a build that has ended.
     BuildFinished {
         /// It is merged into the branch that the build began from.
@@ -206,7 +213,7 @@ choices! {
         /// It is no longer checked for.
         Accept = "accept",
     }
-    /// What to do about a check that holds whatever its tests find.
+    /// What to do about a check of which nobody has seen that it can fail.
     BlindCheck {
         /// A revision that makes them count.
         Fix = "fix",

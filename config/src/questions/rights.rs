@@ -5,14 +5,14 @@ use ropewalk_schemas::person::Right;
 
 use super::Trigger;
 use super::choice::{
-    BlindCheck, BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, CheckHeld,
+    BlindCheck, BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, BuildHeld, CheckHeld,
     ClaudeMdPromotion, CoverageBelowThreshold, DecisionNeeded, LandingRefused, MilestoneReached,
     ProtectedFiles, SecurityVulnerability, SpecComplete, TaskComplexityExceeded,
     TaskFailedRepeatedly, TaskInterrupted, TaskStuck,
 };
 
 /// The choices that not everybody may take.
-const NEEDS: [(Trigger, &str, Right); 28] = [
+const NEEDS: [(Trigger, &str, Right); 29] = [
     (
         Trigger::SpecComplete,
         SpecComplete::Start.as_str(),
@@ -93,6 +93,7 @@ const NEEDS: [(Trigger, &str, Right); 28] = [
         BranchRefused::Stop.as_str(),
         Right::Stop,
     ),
+    (Trigger::BuildHeld, BuildHeld::Stop.as_str(), Right::Stop),
     (
         Trigger::MilestoneReached,
         MilestoneReached::Pause.as_str(),
@@ -147,7 +148,31 @@ const NEEDS: [(Trigger, &str, Right); 28] = [
     ),
 ];
 
+/// The choices that set nothing going: what was asked is over by them, and everything stays as it is.
+const LEAVES: [(Trigger, &str); 9] = [
+    (Trigger::SpecComplete, SpecComplete::Later.as_str()),
+    (Trigger::BuildFinished, BuildFinished::PullRequest.as_str()),
+    (Trigger::BuildFinished, BuildFinished::Leave.as_str()),
+    (Trigger::LandingRefused, LandingRefused::Leave.as_str()),
+    (
+        Trigger::SecurityVulnerability,
+        SecurityVulnerability::Manual.as_str(),
+    ),
+    (Trigger::BlindCheck, BlindCheck::Manual.as_str()),
+    (
+        Trigger::ClaudeMdPromotion,
+        ClaudeMdPromotion::NotYet.as_str(),
+    ),
+    (Trigger::ClaudeMdPromotion, ClaudeMdPromotion::Keep.as_str()),
+    (Trigger::DecisionNeeded, DecisionNeeded::Leave.as_str()),
+];
+
 impl Trigger {
+    /// Returns whether this choice sets nothing going, so that its question would be closed by it for nothing.
+    pub fn leaves(self, choice: &ChoiceId) -> bool {
+        LEAVES.contains(&(self, choice.as_str()))
+    }
+
     /// Returns what it takes to choose this, where not everybody may.
     pub fn right(self, choice: &ChoiceId) -> Option<Right> {
         NEEDS
@@ -183,6 +208,18 @@ mod tests {
         ] {
             assert_eq!(of(trigger, choice), expected, "{trigger} {choice}");
         }
+    }
+
+    #[test]
+    fn what_sets_nothing_going_is_offered_and_takes_no_right_of_its_own() {
+        for (trigger, choice) in LEAVES {
+            assert!(trigger.choices().contains(&choice), "{trigger:?} {choice}");
+            let choice = ChoiceId::parse(choice).unwrap();
+            assert!(trigger.leaves(&choice), "{trigger:?} {choice}");
+            assert_eq!(trigger.right(&choice), None, "{trigger:?} {choice}");
+        }
+        let start = ChoiceId::parse(SpecComplete::Start.as_str()).unwrap();
+        assert!(!Trigger::SpecComplete.leaves(&start));
     }
 
     #[test]

@@ -96,6 +96,8 @@ triggers! {
     BranchMoved = "branch_moved" ("branch", "expected", "found"),
     /// The user's repository does not take a build's branch.
     BranchRefused = "branch_refused" ("branch", "why"),
+    /// What is done for a build ended the program too often.
+    BuildHeld = "build_held" ("idea", "why"),
     /// A build has ended.
     BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "buts"),
     /// The branch of a build could not be merged.
@@ -110,7 +112,7 @@ triggers! {
     /// A validation found a hole.
     SecurityVulnerability = "security_vulnerability"
         ("vuln_type", "severity", "file", "line", "description", "risk_description"),
-    /// A check holds whatever its tests find.
+    /// Nobody has seen that a check fails where a test does.
     BlindCheck = "blind_check" ("check", "finding"),
     /// Tests cover too little.
     CoverageBelowThreshold = "coverage_below_threshold" ("coverage", "threshold", "uncovered_list"),

@@ -143,6 +143,11 @@ impl Toolbox {
         Some(self.entry(&call.name)?.tool.name())
     }
 
+    /// Lists what the tools are called that models are told of.
+    pub fn names(&self) -> Vec<&str> {
+        self.shown().map(|entry| entry.tool.name()).collect()
+    }
+
     /// Describes the tools to a model, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.shown()
@@ -276,14 +281,13 @@ impl Toolbox {
 
     /// Says that there is no such tool, and what there is.
     fn missing(&self, name: &str) -> String {
-        let names: Vec<&str> = self.shown().map(|entry| entry.tool.name()).collect();
         let own = without_namespace(name).to_lowercase();
         let where_not = self.mode.filter(|mode| !mode.has(&own));
         let where_not = where_not.map(|mode| format!(" in the mode `{mode}`"));
         format!(
             "there is no tool `{name}`{}; the tools are: {}",
             where_not.unwrap_or_default(),
-            names.join(", ")
+            self.names().join(", ")
         )
     }
 

@@ -168,6 +168,8 @@ async fn live() -> anyhow::Result<IdeaChronicle> {
     let verb = |arguments: &[&str], input: &str| verb(&runner, arguments, input);
     let wish = ["knowledge", "add", "--kind", "preference", model::WISH];
     verb(&wish, "")?;
+    let of_docs = ["--file", model::DOCS, model::WISH_OF_DOCS];
+    verb(&[&wish[..4], &of_docs].concat(), "")?;
     let opening = [
         "idea", "new", "Streaks", "--slug", "streaks", "--kind", "feature",
     ];

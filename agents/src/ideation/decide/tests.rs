@@ -119,7 +119,7 @@ fn a_phase_is_left_only_when_its_gate_is_met() {
     ];
     for (phase, signals, expected) in cases {
         assert_eq!(
-            next_phase(phase, None, &signals),
+            next_phase(phase, Some(IdeaKind::Venture), &signals),
             expected,
             "{phase}: {signals:?}"
         );
@@ -130,19 +130,23 @@ fn a_phase_is_left_only_when_its_gate_is_met() {
 fn what_has_to_be_known_depends_on_the_kind_of_idea() {
     use IdeaKind::{Feature, Fix, Product, Tool, Venture};
     let told = signals(&[("problem", 0.9), ("solution-concept", 0.9)]);
+    let small = [Feature, Fix, Tool].map(Some);
+    let unproven = [&small[..], &[Some(Product), None]].concat();
     let scoped = signals(&[("mvp-features", 0.9)]);
     let risky = with_lines(0, 1);
     let nothing = signals(&[]);
     let cases = [
-        (Phase::Exploring, &told, [Feature, Fix, Tool].as_slice()),
-        (Phase::Narrowing, &scoped, &[Feature, Fix, Tool]),
-        (Phase::Validating, &nothing, &[Feature, Fix, Tool]),
-        (Phase::Validating, &risky, &[Feature, Fix, Tool, Product]),
+        (Phase::Exploring, &told, small.as_slice()),
+        (Phase::Narrowing, &scoped, &small),
+        (Phase::Validating, &nothing, &small),
+        // What is proven is asked of ventures alone, and of nobody who has not said what it is.
+        (Phase::Validating, &risky, &unproven),
         (Phase::Refining, &nothing, &[]),
     ];
+    let kinds = [Venture, Product, Tool, Feature, Fix].map(Some);
     for (phase, signals, enough) in cases {
-        for kind in [Venture, Product, Tool, Feature, Fix] {
-            let next = next_phase(phase, Some(kind), signals);
+        for kind in kinds.into_iter().chain([None]) {
+            let next = next_phase(phase, kind, signals);
             assert_eq!(next.is_some(), enough.contains(&kind), "{phase} {kind:?}");
         }
     }

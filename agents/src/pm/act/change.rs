@@ -11,7 +11,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::{ChangeRequested, QuestionAnswered, Verdict};
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState};
-use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_schemas::{BuildId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
 
 use crate::pm::decide::{self, Claimant};
@@ -35,21 +35,23 @@ pub(super) async fn requested(
     if files.is_empty() {
         return Ok(changes);
     }
+    let told: Vec<String> = files.iter().map(OwnedFile::told).collect();
     let values = BTreeMap::from([
         ("task_id", request.task_id.to_string()),
         ("branch", build.branch.clone()),
-        ("files", files.join("\n")),
+        ("files", told.join("\n")),
     ]);
     let draft = options.templates.render(Trigger::ChangeRequested, &values);
+    let mut draft = draft.map_err(AgentError::permanent)?;
+    if files.iter().any(|file| file.owner.rests()) {
+        // Who waits for what does not go on by itself may wait for good.
+        draft.recommend(None);
+    }
     let about = About::Task {
         build: build.id,
         task: request.task_id.clone(),
     };
-    let asking = QuestionRequest::of(
-        draft.map_err(AgentError::permanent)?,
-        about,
-        Some(&build.idea),
-    );
+    let asking = QuestionRequest::of(draft, about, Some(&build.idea));
     // One that names other files is no longer the question.
     if let Some(asked) = context::open_question(store, Trigger::ChangeRequested, of).await?
         && asked.text != asking.text
@@ -65,8 +67,31 @@ pub(super) async fn requested(
     Ok(changes)
 }
 
-/// Lists what a person decides about: each file that a task asks for, with the branch of the build that owns it.
-async fn files(build: &Build, task: &Task, context: &Context) -> Result<Vec<String>, AgentError> {
+/// A file that a task asks for, and the build that owns it.
+struct OwnedFile {
+    file: RepoPath,
+    owner: Build,
+}
+
+impl OwnedFile {
+    /// Names it with the branch of its owner, and says how that stands where it does not go on by itself.
+    fn told(&self) -> String {
+        let Self { file, owner } = self;
+        let rests = if owner.rests() {
+            format!(", whose build is {}", owner.state)
+        } else {
+            String::new()
+        };
+        format!("• `{file}`, of `{}`{rests}", owner.branch)
+    }
+}
+
+/// Lists what a person decides about: each file that a task asks for, with the build that owns it.
+async fn files(
+    build: &Build,
+    task: &Task,
+    context: &Context,
+) -> Result<Vec<OwnedFile>, AgentError> {
     let store = &context.store;
     let asks = Claimant {
         build: build.id,
@@ -81,7 +106,10 @@ async fn files(build: &Build, task: &Task, context: &Context) -> Result<Vec<Stri
         };
         let owns = context::owner(store, &open.file).await?;
         if decide::conflict(open.file.as_str(), asks, owns).verdict == Verdict::Deny {
-            files.push(format!("• `{}`, of `{}`", open.file, owner.branch));
+            files.push(OwnedFile {
+                file: open.file.clone(),
+                owner: owner.into_inner(),
+            });
         }
     }
     Ok(files)

@@ -10,7 +10,8 @@ use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
 use ropewalk_schemas::question::{About, Content, Question, QuestionKind, QuestionState};
-use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::{ChoiceId, EventPattern, Subject, TaskId};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
 use crate::pm::{PmOptions, context};
@@ -45,7 +46,7 @@ struct Decision {
     content: Option<Content>,
 }
 
-/// Asks what somebody could not decide alone.
+/// Asks what somebody could not decide alone. Of a task that is complete, or whose build has ended, nothing is left to decide.
 pub(super) async fn requested(
     options: &PmOptions,
     request: &DecisionRequested,
@@ -55,6 +56,7 @@ pub(super) async fn requested(
         return Ok(ChangeSet::new());
     };
     let (about, what) = match &request.task_id {
+        Some(task) if is_over(&build, task, context).await? => return Ok(ChangeSet::new()),
         Some(task) => {
             let about = About::Task {
                 build: build.id,
@@ -80,7 +82,18 @@ pub(super) async fn requested(
         about,
         content: refused(request),
     };
-    put(options, decision, &build, context).await
+    let mut changes = put(options, decision, &build, context).await?;
+    if request.task_id.is_some() && !changes.is_empty() {
+        // Who lands the task or ends the build at the same time looks again, and takes the question along.
+        changes.update(&build, &build.record);
+    }
+    Ok(changes)
+}
+
+async fn is_over(build: &Build, task: &TaskId, context: &Context) -> Result<bool, AgentError> {
+    let row = context::task(&context.store, build.id, task).await?;
+    let is_complete = row.is_some_and(|row| row.state == TaskState::Complete);
+    Ok(is_complete || build.completed_at.is_some())
 }
 
 /// Asks what becomes of a build that failed or gave up; one that a person stopped is left in peace.

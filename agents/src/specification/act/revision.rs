@@ -21,7 +21,7 @@ use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
 use crate::specification::context::Material;
 use crate::specification::submission::Plan;
-use crate::specification::{SpecificationOptions, lessons, order, price, prompt};
+use crate::specification::{SpecificationOptions, lessons, order, price};
 
 /// Makes a revision of a checked plan.
 pub(super) async fn generate(
@@ -225,7 +225,7 @@ fn whether_to_build(
     };
     let values = [
         ("task_count", revision.tasks.len().to_string()),
-        ("complexity", prompt::name_of(spec.complexity).to_owned()),
+        ("complexity", spec.complexity.as_str().to_owned()),
         ("risks", risks),
     ];
     let draft = options

@@ -8,7 +8,7 @@ use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
 use serde_json::{Value, json};
 
-use super::{Facts, Form, ModelSubmission, fields, overlay, read, read_with_faults, schema};
+use super::{Facts, ModelSubmission, fields, overlay, read, read_with_faults, schema};
 
 /// What stands in one conversation about a specification.
 #[derive(Debug)]
@@ -66,28 +66,12 @@ impl Draft {
 }
 
 impl Amendable for Draft {
-    fn amends(&self, submitted: &Value) -> bool {
-        submitted["amends"] == true
-    }
-
     fn whole(&self, submitted: &Value) -> Result<Value, Vec<String>> {
         let mut stands = self.stands();
         stands.taken = None;
-        let amends = self.amends(submitted);
-        let unread = if amends {
-            fields::unknown_here(submitted, &schema::<Form>())
-        } else {
-            Vec::new()
-        };
-        if !unread.is_empty() {
-            let told = |field| {
-                format!(
-                    "`{field}`: there is no such field; what changes stands in `document`, `tasks` and `dropped`"
-                )
-            };
-            return Err(unread.into_iter().map(told).collect());
-        }
-        let whole = match (amends, &stands.written) {
+        // Who writes it otherwise means it, too, and is told: what stands is not to be lost over that.
+        let amends = !matches!(submitted["amends"], Value::Null | Value::Bool(false));
+        let written = match (amends, &stands.written) {
             (false, _) => submitted.clone(),
             (true, Some(written)) => overlay::over(written, submitted),
             (true, None) => {
@@ -96,8 +80,9 @@ impl Amendable for Draft {
                 ]);
             }
         };
-        if whole["document"].is_object() || whole["tasks"].is_array() {
-            stands.written = Some(without_unknown(whole.clone()));
+        let whole = overlay::with_rest(written.clone(), submitted);
+        if written["document"].is_object() || written["tasks"].is_array() {
+            stands.written = Some(without_unknown(written));
         }
         // What stands may have its faults still: they do not keep anybody from asking.
         let question = &submitted["question"];
@@ -112,6 +97,9 @@ impl Amendable for Draft {
 
 /// Leaves out the fields that were refused: a change that does not name them again is not to bring them back.
 fn without_unknown(mut written: Value) -> Value {
+    if let Some(fields) = written.as_object_mut() {
+        fields.retain(|name, _| ["document", "tasks", "built_with"].contains(&name.as_str()));
+    }
     if let Some(document) = written.get_mut("document") {
         fields::keep_known(document, &schema::<Document>());
     }
@@ -203,13 +191,42 @@ mod tests {
     #[test]
     fn a_change_of_what_there_is_not_is_refused() {
         let draft = drafted(Some(whole()));
-        let astray = json!({ "amends": true, "title": "Streaks", "risks": [] });
+        let mut astray = json!({
+            "amends": true, "title": "Streaks", "risks": [], "tasks": [{ "id": "T-001", "priority": 11 }],
+            "document": { "objective": "Keep habits" },
+        });
         let refused = hand_in(&draft, &astray).unwrap_err().join("\n");
-        assert!(
-            refused.starts_with("`title`: there is no such field"),
-            "{refused}"
-        );
+        for named in ["`title`: there is no such field", "`T-001` has a priority"] {
+            assert!(refused.contains(named), "{refused}");
+        }
         assert!(!refused.contains("risks"), "{refused}");
+        for (name, value) in [("dropped", "FR-1"), ("tasks", "[]"), ("document", "none")] {
+            astray[name] = json!(value);
+        }
+        let refused = hand_in(&draft, &astray).unwrap_err().join("\n");
+        for named in ["`dropped` is none", "`tasks` is none", "`document`: "] {
+            assert!(refused.contains(named), "{refused}");
+        }
+        // What could be laid over it was, and what could not has taken nothing away.
+        let mended = json!({ "amends": true, "tasks": [{ "id": "T-001", "priority": 2 }] });
+        hand_in(&draft, &mended).unwrap();
+        let Some(ModelSubmission::Plan(plan)) = draft.taken() else {
+            panic!("a plan is expected")
+        };
+        let told = (plan.document.objective.as_str(), plan.tasks[0].priority);
+        assert_eq!(told, ("Keep habits", Some(2)));
+    }
+
+    #[test]
+    fn what_was_refused_beside_a_plan_does_not_come_back_with_a_change_of_it() {
+        let draft = drafted(None);
+        let mut astray = whole();
+        astray["summary"] = json!("habits");
+        astray["built_with"] = json!(["Rust"]);
+        let refused = hand_in(&draft, &astray).unwrap_err();
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        let mended = json!({ "amends": true, "built_with": "in Rust" });
+        assert_eq!(hand_in(&draft, &mended), Ok(()));
     }
 
     #[test]

@@ -36,6 +36,24 @@ pub(super) fn over(stands: &Value, change: &Value) -> Value {
     whole
 }
 
+/// Returns a whole with what a submission holds that nothing reads, and what it holds in a form that nothing reads: whoever wrote it
+/// is told.
+pub(super) fn with_rest(mut whole: Value, submitted: &Value) -> Value {
+    for (name, given) in submitted.as_object().into_iter().flatten() {
+        let is_read = match name.as_str() {
+            "document" => given.is_object(),
+            "tasks" => given.is_array(),
+            "built_with" => given.is_string(),
+            "question" => true,
+            _ => false,
+        };
+        if !is_read && !given.is_null() {
+            whole[name] = given.clone();
+        }
+    }
+    whole
+}
+
 fn drop_items(list: &mut Value, dropped: &[Value]) {
     if let Value::Array(items) = list {
         items.retain(|item| !dropped.contains(&item["id"]));

@@ -169,17 +169,76 @@ fn check_shared(
     facts: &Facts,
     findings: &mut Findings,
 ) {
+    let works = |task: &&TaskBlock| !matches!(task.action, Action::Delete | Action::Verify);
+    let made = tasks.iter().filter(works).flat_map(|task| {
+        let files = task.files().filter(|file| facts.lacks(file));
+        files.map(move |file| (task, file))
+    });
+    let made: Vec<(&TaskBlock, &RepoPath)> = made.collect();
     for shared in &facts.shared {
-        let made = created(tasks)
-            .find(|task| shared.after.matches(task.file.as_str()) && task.file != shared.path);
-        if let Some(task) = made
+        let of_it = |file: &RepoPath| shared.after.matches(file.as_str()) && *file != shared.path;
+        if let Some((task, file)) = made.iter().find(|&&(_, file)| of_it(file))
             && facts.has(&shared.path)
             && !touched.contains(&shared.path.key())
         {
             findings.warn(format!(
-                "task `{}` creates `{}`, but no task updates the shared `{}`",
-                task.id, task.file, shared.path
+                "task `{}` makes `{file}`, but no task changes the shared `{}`",
+                task.id, shared.path
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::GlobPattern;
+
+    use super::super::SharedFile;
+    use super::super::tests::task;
+    use super::*;
+
+    #[test]
+    fn a_shared_file_changes_in_the_slice_that_makes_it_necessary() {
+        let path = |text: &str| RepoPath::parse(text).unwrap();
+        let facts = Facts {
+            existing: Some(
+                ["src/lib.rs", "src/old.rs"]
+                    .map(|text| path(text).key())
+                    .into(),
+            ),
+            shared: vec![SharedFile {
+                path: path("src/lib.rs"),
+                after: GlobPattern::parse("src/*.rs").unwrap(),
+            }],
+            ..Facts::default()
+        };
+        let of = |file: &str, more: &[&str]| TaskBlock {
+            action: if facts.has(&path(file)) {
+                Action::Update
+            } else {
+                Action::Create
+            },
+            file: path(file),
+            more_files: more.iter().copied().map(path).collect(),
+            ..task("A", &[])
+        };
+        for (task, warned) in [
+            (of("src/new.rs", &["tests/new.rs"]), true),
+            (of("src/new.rs", &["src/lib.rs", "tests/new.rs"]), false),
+            (of("src/lib.rs", &["src/new.rs"]), false),
+            (of("src/old.rs", &["src/new.rs"]), true),
+            (of("src/old.rs", &["tests/new.rs"]), false),
+        ] {
+            let mut findings = Findings::default();
+            let tasks = std::slice::from_ref(&task);
+            check(&Document::default(), tasks, &facts, &mut findings);
+            let told = findings.warnings.join("; ");
+            assert_eq!(
+                told.contains("shared `src/lib.rs`"),
+                warned,
+                "{task:?}: {told}"
+            );
+            assert_eq!(findings.errors, [""; 0], "{task:?}");
         }
     }
 }

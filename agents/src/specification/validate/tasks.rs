@@ -22,6 +22,12 @@ const TITLE_LETTERS: usize = 72;
 /// Checks a task by itself.
 pub(super) fn check(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
     let id = &task.id;
+    // What is made of it is kept under a ref of this name.
+    if id.as_str().strip_suffix(".lock").is_some() {
+        findings.fault(format!(
+            "the id of task `{id}` ends in `.lock`, as no ref of git may; give it another one"
+        ));
+    }
     if task.title().is_some_and(|title| title.contains('\n')) {
         findings.fault(format!(
             "the title of task `{id}` has several lines; say it in one of at most {TITLE_LETTERS} letters"
@@ -272,5 +278,14 @@ mod tests {
         let tasks = [whole("A", &[]), whole("B", &["A"])];
         let kept = BTreeSet::from([TaskId::parse("B").unwrap()]);
         assert_eq!(faults(&tasks, kept), [""; 0]);
+    }
+
+    #[test]
+    fn a_task_whose_work_no_ref_could_keep_is_a_fault() {
+        for (id, faults) in [("T-1", 0), ("T-1.locked", 0), ("T-1.lock", 1)] {
+            let mut findings = Findings::default();
+            check(&task(id, &[]), &Facts::default(), &mut findings);
+            assert_eq!(findings.errors.len(), faults, "{:?}", findings.errors);
+        }
     }
 }

@@ -122,7 +122,16 @@ const LAYOUTS: &[Layout] = &[
             ("tsconfig.json", ""),
             ("yarn.lock", ""),
         ],
-        &["web-ts: yarn test"],
+        &["typescript: yarn test"],
+    ),
+    (
+        "a web application in TypeScript",
+        &[
+            ("package.json", NODE),
+            ("tsconfig.json", ""),
+            ("server/api.ts", ""),
+        ],
+        &["web-ts: npm test"],
     ),
     (
         "no test script",

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 pub(super) const KEY: &str = "EMULATOR_API_KEY";
 pub(super) const WISH: &str = "Name things in whole words.";
+/// The same for some files alone, and which.
+pub(super) const WISH_OF_DOCS: &str = "Write one sentence in each line.";
+pub(super) const DOCS: &str = "docs/*.md";
 pub(super) const OPENING: &str = "People who keep habits for months cannot see how long they kept one at best, and give up after the first miss.";
 pub(super) const LINE: &str = "Only the number of days, and nothing else.\n";
 pub(super) const QUESTION: &str = "Below which heading does the README tell of it?";
@@ -12,7 +15,7 @@ pub(super) const ANSWER: &str = "Usage";
 pub(super) const WRONG: &str = "    return best + 1\n";
 pub(super) const RIGHT: &str = "    return best\n";
 
-pub(super) const FILES: [(&str, &str); 7] = [
+pub(super) const FILES: [(&str, &str); 9] = [
     (
         "habits.py",
         "\"\"\"Counts the days on which a habit was kept.\"\"\"\n\n\ndef streak(days):\n    \"\"\"Return how many days in a row were kept, up to the last.\"\"\"\n    count = 0\n    for kept in reversed(days):\n        if not kept:\n            break\n        count += 1\n    return count\n",
@@ -29,6 +32,8 @@ pub(super) const FILES: [(&str, &str); 7] = [
         "AGENTS.md",
         "Functions are pure, and have a docstring in the imperative.\n",
     ),
+    ("docs/AGENTS.md", "Sentences are short.\n"),
+    ("docs/usage.md", "# Usage\n\n`streak(days)` counts back.\n"),
     (
         "pyproject.toml",
         "[project]\nname = \"habits\"\nversion = \"0.1.0\"\n",
@@ -141,7 +146,7 @@ fn plan() -> Value {
             },
             {
                 "id": "T-002", "title": "readme: tell of the longest streak", "phase": "ui", "action": "UPDATE", "file": "README.md",
-                "requirements": [{ "id": "FR-2", "text": "Tell of `longest(days)`." }], "gotchas": [], "depends_on": ["T-001"],
+                "more_files": ["docs/usage.md"], "requirements": [{ "id": "FR-2", "text": "Tell of `longest(days)`." }], "gotchas": [], "depends_on": ["T-001"],
                 "validation": { "command": "grep -q longest README.md", "expected": "exit 0" },
             },
         ],
@@ -195,6 +200,10 @@ fn second_task() -> Vec<Value> {
         "question": QUESTION, "why": "Readers look for it there.",
         "options": [{ "label": ANSWER }, { "label": "A new one" }],
     });
+    let usage = json!({
+        "path": "docs/usage.md", "old_text": "counts back.\n",
+        "new_text": "counts back.\n`longest(days)` tells the best one.\n",
+    });
     let edit = json!({
         "path": "README.md", "old_text": "from the last day.\n",
         "new_text": "from the last day, `longest(days)` tells the best one.\n",
@@ -203,9 +212,18 @@ fn second_task() -> Vec<Value> {
         answer(&begun, "", vec![call("second-1", "ask", &question)]),
         after(
             "second-1",
-            vec![call("second-2", "read", &json!({ "path": "README.md" }))],
+            vec![
+                call("second-usage", "read", &json!({ "path": "docs/usage.md" })),
+                call("second-2", "read", &json!({ "path": "README.md" })),
+            ],
         ),
-        after("second-2", vec![call("second-3", "edit", &edit)]),
+        after(
+            "second-2",
+            vec![
+                call("second-usage-edit", "edit", &usage),
+                call("second-3", "edit", &edit),
+            ],
+        ),
         after(
             "second-3",
             vec![call(

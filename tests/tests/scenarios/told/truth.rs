@@ -11,7 +11,7 @@ use super::whole::whole;
 use super::{Request, Role, told};
 
 /// Words that are untrue unless the request holds one of these.
-const CLAIMS: [(&str, &[&str]); 11] = [
+const CLAIMS: [(&str, &[&str]); 14] = [
     ("gotcha", &["## Gotchas", "## Known Gotchas", "\"gotchas\""]),
     ("code template", &["## Code Template"]),
     (
@@ -26,6 +26,9 @@ const CLAIMS: [(&str, &[&str]); 11] = [
     ("packages are installed", &["alone, from the manifests"]),
     ("what your task builds on", &["### T-"]),
     ("read the files", &["\"read\""]),
+    ("lies before you", &["\"read\""]),
+    ("test run", &["\"bash\""]),
+    ("run the validation command", &["\"bash\""]),
 ];
 
 /// Names that the project gives, and not the program: its branch, its idea, its functions, the check that a gate names.

@@ -128,5 +128,14 @@ fn what_people_want_and_wrote_for_all_work_reaches_who_chats_plans_and_builds() 
             }
         }
     }
+    // What holds for some files alone is told with the task that has them: the system prompt is that of every task.
+    for request in told.of(Role::Build) {
+        let first = Request::said(&request.messages()[0]);
+        let has_them = first.contains("# BUILD TASK: T-002");
+        for part in [model::WISH_OF_DOCS, "Sentences are short."] {
+            assert_eq!(first.contains(part), has_them, "`{part}` in {first}");
+            ensure!(!request.system().contains(part), "`{part}` is told to all");
+        }
+    }
     Ok(())
 }

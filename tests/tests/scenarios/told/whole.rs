@@ -14,8 +14,13 @@ use serde_json::{Value, json};
 use super::prompts::{ORIGINS, headings};
 use super::{Request, Role, told};
 
+/// The tools that rules can keep from a model that only looks, or that runs nothing.
+const HIDDEN: [&str; 6] = ["bash", "code_outline", "glob", "grep", "ls", "read"];
 /// Templates of what a model without tools is told, which sums up a conversation.
 const OF_NO_ROLE: [&str; 2] = ["compaction.md", "compaction-turn.md"];
+
+/// A system prompt and a message, and whether rules leave its reader all tools.
+type Texts = (String, String, bool);
 
 /// Returns requests of a role that are as one of the idea was, but hold what its templates say of everything.
 pub(super) fn whole(role: Role) -> anyhow::Result<Vec<Request>> {
@@ -28,11 +33,17 @@ pub(super) fn whole(role: Role) -> anyhow::Result<Vec<Request>> {
     };
     let real = told()?.of(role);
     let real = &real.first().context("a request")?.body;
-    let requests = texts.into_iter().map(|(system, message)| {
+    let requests = texts.into_iter().map(|(system, message, is_free)| {
         let block = |text: String| json!([{ "type": "text", "text": text }]);
         let mut body = real.clone();
         body["system"] = block(system);
         body["messages"] = json!([{ "role": "user", "content": block(message) }]);
+        let is_shown = |tool: &Value| {
+            let name = tool["name"].as_str().unwrap_or_default();
+            is_free || !HIDDEN.contains(&name)
+        };
+        let tools = body["tools"].as_array_mut().context("tools")?;
+        tools.retain(is_shown);
         Request::of(body, 0).context("a request of a role")
     });
     requests.collect()
@@ -42,8 +53,14 @@ fn wishes() -> Value {
     json!([{ "text": "Short lines.", "files": [] }, { "text": "No macros.", "files": ["*.rs"] }])
 }
 
-/// A repository with code whose packages may be installed, or one without code where none may.
-fn repository(has_code: bool) -> Value {
+/// A repository with code whose packages may be installed, or one without code where none may. Rules may keep its files from who
+/// is told of it.
+fn repository(has_code: bool, is_free: bool) -> Value {
+    let tools = if is_free {
+        json!(["code_outline", "read", "grep", "glob", "ls", "history"])
+    } else {
+        json!(["history"])
+    };
     let (stacks, choices, packages) = if has_code {
         (json!(["Go"]), json!([]), json!(["npm"]))
     } else {
@@ -51,6 +68,7 @@ fn repository(has_code: bool) -> Value {
     };
     json!({
         "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.", "recent": "0123456 start",
+        "tools": tools,
         "project": {
             "stacks": stacks, "tools": ["go 1.25"], "choices": choices, "gate": ["make lint"], "packages": packages,
         },
@@ -61,11 +79,17 @@ fn ideas() -> Value {
     json!([{ "slug": "streaks", "title": "Streaks", "state": "landed", "brief": "It was first." }])
 }
 
-fn ideation(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
+fn ideation(prompts: &Prompts) -> anyhow::Result<Vec<Texts>> {
     let mut texts = Vec::new();
-    for (kind, ending) in [("tool", false), ("venture", false), ("tool", true)] {
+    for (kind, ending, is_free) in [
+        ("tool", false, true),
+        ("venture", false, true),
+        ("tool", true, true),
+        ("tool", false, false),
+    ] {
+        let repository = repository(kind == "tool", is_free);
         let system = json!({
-            "kind": kind, "submit_tool": "reply", "repository": repository(kind == "tool"), "ideas": ideas(),
+            "kind": kind, "submit_tool": "reply", "repository": repository, "ideas": ideas(),
             "conventions": "Use tabs.", "wishes": wishes(),
         });
         let system = prompts.render(Prompt::Ideation, &system)?;
@@ -78,16 +102,24 @@ fn ideation(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
                 "answers": [{ "question": "For whom?", "answer": "For me." }],
                 "unanswered": ["Since when?"],
                 "idea": { "readme": "# Habits", "target_users": "students" },
+                "progress": {
+                    "specification": { "id": "s", "state": "approved", "told": "revision 1 is approved, by ada" },
+                    "build": { "id": "b", "state": "running", "rests": false, "landed": false, "told": "that of revision 1 is running" },
+                    "questions": [
+                        { "id": "q", "text": "Tabs?", "choices": ["tabs: Tabs", "spaces: Spaces"], "takes_words": true },
+                        { "id": "r", "text": "Build it?", "choices": ["start: Yes"], "takes_words": false },
+                    ],
+                },
             });
             let turn = prompts.render(Prompt::IdeationTurn, &turn)?;
             let message = format!("Go on.\n\n<session>\n{turn}\n</session>");
-            texts.push((system.clone(), message));
+            texts.push((system.clone(), message, is_free));
         }
     }
     Ok(texts)
 }
 
-fn specification(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
+fn specification(prompts: &Prompts) -> anyhow::Result<Vec<Texts>> {
     let stacks = StackProfiles::shipped()?;
     let idea = json!({
         "idea": "Streaks", "slug": "streaks", "attached": true, "documents": [{ "path": "README.md", "text": "# Streaks" }],
@@ -102,12 +134,14 @@ fn specification(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
         },
     });
     let message = prompts.render(Prompt::SpecificationIdea, &idea)?;
-    let texts = [true, false].map(|has_code| {
+    let rows = [(true, true), (false, true), (true, false)];
+    let texts = rows.map(|(has_code, is_free)| {
         let system = json!({
-            "conventions": "Use tabs.", "wishes": wishes(), "repository": repository(has_code), "ideas": ideas(),
+            "conventions": "Use tabs.", "wishes": wishes(), "repository": repository(has_code, is_free), "ideas": ideas(),
             "stack": stacks.get("rust"), "submit_tool": "specification",
         });
-        anyhow::Ok((prompts.render(Prompt::Specification, &system)?, message.clone()))
+        let system = prompts.render(Prompt::Specification, &system)?;
+        anyhow::Ok((system, message.clone(), is_free))
     });
     texts.into_iter().collect()
 }
@@ -130,40 +164,54 @@ fn task() -> Value {
         "before": [{ "id": "T-001", "title": "keep the days", "summary": "They lie in a file.", "changed": ["src/d.rs (+1 -0)"] }],
         "sizes": [{ "path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()" }],
         "read_first": [{ "path": "src/d.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn d()" }],
-        "gotchas": [{ "text": "mind the gap" }],
+        "conventions": "Of `src/AGENTS.md`: no panics.", "wishes": wishes(), "gotchas": [{ "text": "mind the gap" }],
         "failures": [{ "class": "VALIDATION_FAILED", "output": "1 is not 2" }],
+        "answers": [{ "question": "Tabs?", "answer": "spaces", "by": "ada" }],
         "guidance": ["try less"], "tools": ["cargo 1.94"], "budget": ["50 replies in this conversation"],
         "resumed": false, "packages": "`npm ci` was run.",
         "earlier": { "summary": "half of it is done", "difference": "+ line" },
     })
 }
 
-fn build(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
+fn build(prompts: &Prompts) -> anyhow::Result<Vec<Texts>> {
     let memory = json!({
         "summary": "Half of it is done.", "read": ["src/a.rs"], "changed": ["src/b.rs"], "said": ["A person says: go on"],
         "verdict": "exit code 1", "todos": ["[x] look", "[ ] count"],
     });
     let memory = prompts.render(Prompt::CompactionMemory, &memory)?;
-    let texts = [(json!(["npm"]), false), (json!([]), true)].map(|(managers, resumed)| {
+    let rows = [
+        (json!(["npm"]), false, true),
+        (json!([]), true, true),
+        (json!([]), false, false),
+    ];
+    let texts = rows.map(|(managers, resumed, is_free)| {
+        let tools = if is_free {
+            json!(["bash", "read"])
+        } else {
+            json!(["write"])
+        };
         let system = json!({
             "conventions": "Use tabs.", "wishes": wishes(), "package_managers": managers, "submit_tool": "finish",
+            "tools": tools,
         });
         let mut task = task();
         task["resumed"] = json!(resumed);
         let told = prompts.render(Prompt::BuildTask, &task)?;
         let message = format!("{told}\n\n{memory}");
-        anyhow::Ok((prompts.render(Prompt::Build, &system)?, message))
+        let system = prompts.render(Prompt::Build, &system)?;
+        anyhow::Ok((system, message, is_free))
     });
     texts.into_iter().collect()
 }
 
-fn review(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
-    let system = json!({ "submit_tool": "review", "looks": true });
-    let system = prompts.render(Prompt::Improvement, &system)?;
-    let texts = [(true, 2), (false, 0)].map(|(since, left_out)| {
+fn review(prompts: &Prompts) -> anyhow::Result<Vec<Texts>> {
+    let rows = [(true, 2, true), (false, 0, true), (true, 2, false)];
+    let texts = rows.map(|(since, left_out, looks)| {
+        let system = json!({ "submit_tool": "review", "looks": looks });
+        let system = prompts.render(Prompt::Improvement, &system)?;
         let build = json!({
             "build": "1 of streaks", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": since,
-            "left_out": left_out, "looks": true,
+            "left_out": left_out, "looks": looks,
             "tasks": [{
                 "id": "T-001", "state": "complete", "kept": since, "summary": "Made it.",
                 "failures": [{ "class": "VALIDATION_FAILED", "output": "1 is not 2" }],
@@ -174,7 +222,8 @@ fn review(prompts: &Prompts) -> anyhow::Result<Vec<(String, String)>> {
             "next": { "build": "2", "revision": 2, "tasks": ["T-002"] },
             "former": [{ "class": "deviation", "place": "T-001", "planned": "a loop", "actual": "a table" }],
         });
-        anyhow::Ok((system.clone(), prompts.render(Prompt::ImprovementBuild, &build)?))
+        let told = prompts.render(Prompt::ImprovementBuild, &build)?;
+        anyhow::Ok((system, told, looks))
     });
     texts.into_iter().collect()
 }
