@@ -121,9 +121,10 @@ impl From<ReadError> for AgentError {
 impl From<CommitError> for AgentError {
     fn from(error: CommitError) -> Self {
         let words = Words::of(&error);
-        match error {
-            CommitError::Oversized { .. } | CommitError::HopLimit { .. } => Self::permanent(words),
-            _ => Self::transient(words),
+        if error.is_permanent() {
+            Self::permanent(words)
+        } else {
+            Self::transient(words)
         }
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub use decide::{Listener, Rules};
 pub use port::{Arrival, Notification, Port, PosedQuestion, SendError};
-pub use row::asking;
+pub use row::asked_for;
 pub use subscriber::{Notifier, Parts};
 pub use summary::summary_of_last_day;
 pub use webhook::{Webhook, WebhookError};

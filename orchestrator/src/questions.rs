@@ -13,7 +13,7 @@ pub use answer::{
 pub use ask::{AskOutcome, QuestionRequest, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, default_of, rank, role};
 pub use form::form;
-pub use reply::AnswerInput;
+pub use reply::{AnswerInput, takes_words};
 pub use service::QuestionService;
 
 /// The timer that reminds people of a question.

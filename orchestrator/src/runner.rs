@@ -17,7 +17,8 @@ use crate::context::Context;
 use crate::deaths::Suspects;
 use crate::traced::DeliverySpan;
 
-/// How often a handler is run again because somebody else changed what it had read.
+/// How often a handler is run again because somebody else changed what it had read. It is no `retry_on_conflict`: a lock that is held
+/// or lost meanwhile is read anew, too, and what keeps changing is a failure of the delivery, which comes again after a rest.
 const CONFLICTS: u32 = 16;
 
 /// Runs `agent` on the deliveries of `inbox` until the inbox ends; then waits for those in hand.

@@ -57,6 +57,10 @@ pub enum QuestionKind {
 /// The most late answers that a question keeps.
 pub const LATE_ANSWERS: usize = 16;
 
+/// The most bytes of the words that somebody answers with: several messages of a phone, and a question with as many late answers as
+/// it keeps is half of the mebibyte that the store takes of a row. Where letters are written as several, fewer late ones find room.
+pub const ANSWER_BYTES: usize = 32 * 1024;
+
 /// A question to people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self")]

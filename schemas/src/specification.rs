@@ -40,6 +40,25 @@ pub enum Complexity {
     Complex,
 }
 
+impl Complexity {
+    /// Each of them, the smallest first.
+    pub const ALL: [Self; 3] = [Self::Simple, Self::Medium, Self::Complex];
+
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Medium => "medium",
+            Self::Complex => "complex",
+        }
+    }
+
+    /// Reads the written form.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
+}
+
 /// A specification over all its revisions; holds the newest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Specification {

@@ -3,24 +3,27 @@
 use ropewalk_config::questions::Trigger;
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::amount::counted;
-use ropewalk_schemas::build::PauseReason;
+use ropewalk_schemas::build::{Build, BuildState, PauseReason, StopCause};
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{ReviewCompleted, TaskCompleted};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{BuildId, Event, Payload, SpecId, TaskId, UserSlug};
-use ropewalk_store::{Query, ReadError, Store, task_key};
+use ropewalk_schemas::{
+    BuildId, Event, EventPattern, Payload, Slug, SpecId, Subject, TaskId, UserSlug,
+};
+use ropewalk_store::{EventFilter, Query, ReadError, Store, task_key};
 
 use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 33] = [
+pub(super) const TAKES: [&str; 34] = [
     "halt.begun",
     "halt.lifted",
     "ideation.completed",
+    "spec.requested",
     "spec.generated",
     "spec.revision_refused",
     "spec.rejected",
@@ -82,14 +85,18 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         Payload::BuildPaused(paused) if paused.reason != PauseReason::Person => {
             (Role::Operations, Soon, text::paused(paused))
         }
-        Payload::BuildCompleted(completed) => (Role::Product, Soon, text::completed(completed)),
+        Payload::BuildCompleted(completed) => {
+            let build = store.get::<Build>(&completed.build_id.to_string()).await?;
+            let told = text::completed(completed, build.as_deref());
+            (Role::Product, Soon, told)
+        }
         Payload::TaskFailed(failed) if !failed.will_retry => {
-            let title = title_of((failed.build_id, &failed.task_id), store).await?;
-            (
-                Role::Technical,
-                Soon,
-                text::failed(failed, title.as_deref()),
-            )
+            let of = (failed.build_id, &failed.task_id);
+            if asks_about_task(of, store).await? {
+                return Ok(None);
+            }
+            let told = text::failed(failed, title_of(of, store).await?.as_deref());
+            (Role::Technical, Soon, told)
         }
         Payload::TaskSkipped(skipped) => {
             let title = title_of((skipped.build_id, &skipped.task_id), store).await?;
@@ -115,7 +122,7 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
             let severity = severity(payload);
             let (role, urgency, (title, body, recommendation)) =
                 match (alert(payload), step(payload)) {
-                    (Some((role, told)), _) if severity == Some(Severity::Critical) => {
+                    (Some((role, told)), _) if holds_up(payload, severity) => {
                         (role, Blocking, told)
                     }
                     (Some((role, told)), _) => (role, Soon, told),
@@ -123,8 +130,8 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
                     (None, None) => return Ok(None),
                 };
             let title = text::ranked(title, severity);
-            let recommendation = recommendation.map(str::to_owned);
-            (role, urgency, text::text(title, [body], recommendation))
+            let best = recommended(payload, recommendation, store).await?;
+            (role, urgency, text::text(title, [body], best))
         }
     };
     Ok(Some(Draft {
@@ -132,6 +139,31 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         urgency,
         text,
     }))
+}
+
+/// Returns what is best done, where nobody has done it yet.
+async fn recommended(
+    payload: &Payload,
+    best: Option<&str>,
+    store: &Store,
+) -> Result<Option<String>, ReadError> {
+    if let Payload::IdeationCompleted(done) = payload {
+        let of_idea = Query::new().equal("idea", done.idea_slug.as_str());
+        let specs = store.list::<Specification>(of_idea).await?;
+        if specs.iter().any(|spec| spec.state != SpecState::Rejected) {
+            return Ok(None);
+        }
+    }
+    Ok(best.map(str::to_owned))
+}
+
+/// Returns the idea of which an event makes old news that it is complete: what was to follow has been done.
+pub(super) fn overtaken(payload: &Payload) -> Option<&Slug> {
+    match payload {
+        Payload::SpecRequested(requested) => Some(&requested.idea_slug),
+        Payload::BuildStarted(started) => Some(&started.idea_slug),
+        _ => None,
+    }
 }
 
 /// Returns who decided what an event tells, and looks for what came of it.
@@ -156,6 +188,40 @@ pub(super) async fn awaited_by(
     Ok(UserSlug::parse(&name).ok())
 }
 
+/// Returns who did what an event tells and was answered where they did it, so that they know it; nobody of what came of itself.
+pub(super) async fn done_by(event: &Event, store: &Store) -> Result<Option<UserSlug>, ReadError> {
+    match &event.payload {
+        Payload::HaltBegun(halt) => Ok(Some(halt.by.clone())),
+        Payload::HaltLifted(lifted) => Ok(Some(lifted.by.clone())),
+        Payload::BuildCompleted(ended) if ended.status == BuildState::Stopped => {
+            stopped_by(ended.build_id, store).await
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns who stopped a build, where somebody did.
+async fn stopped_by(build: BuildId, store: &Store) -> Result<Option<UserSlug>, ReadError> {
+    let row = store.get::<Build>(&build.to_string()).await?;
+    if row.is_none_or(|row| row.stop != Some(StopCause::Person)) {
+        return Ok(None);
+    }
+    let wish = EventFilter {
+        pattern: Some(EventPattern::of("build.stop")),
+        subject: Some(Subject::build(build)),
+        newest_first: true,
+        limit: Some(1),
+        ..EventFilter::default()
+    };
+    let wishes = store.events(&wish).await?;
+    let wish = wishes.first();
+    let wish = wish.and_then(|stored| Event::try_from(stored.event.as_ref()).ok());
+    Ok(match wish.map(|wish| wish.payload) {
+        Some(Payload::BuildStop(asked)) => UserSlug::parse(&asked.requested_by).ok(),
+        _ => None,
+    })
+}
+
 /// Returns what a task comes to, in a few words; nothing where its plan does not say.
 async fn title_of(
     (build, task): (BuildId, &TaskId),
@@ -167,6 +233,11 @@ async fn title_of(
 
 /// A title, a paragraph, and what is best done.
 type NoticeWords = (String, String, Option<&'static str>);
+
+/// Says whether what an alert tells holds work up.
+fn holds_up(payload: &Payload, severity: Option<Severity>) -> bool {
+    severity == Some(Severity::Critical) || matches!(payload, Payload::HaltBegun(_))
+}
 
 /// Returns how bad what an alert tells is, where it was told.
 fn severity(payload: &Payload) -> Option<Severity> {
@@ -386,6 +457,19 @@ async fn is_asked_about(spec: SpecId, store: &Store) -> Result<bool, ReadError> 
     Ok(open
         .iter()
         .any(|question| question.about == About::Specification { spec }))
+}
+
+/// Returns whether an open question tells people already what became of a task.
+async fn asks_about_task(
+    (build, task): (BuildId, &TaskId),
+    store: &Store,
+) -> Result<bool, ReadError> {
+    let task = store.get::<Task>(&task_key(build, task)).await?;
+    let Some(id) = task.and_then(|task| task.question) else {
+        return Ok(false);
+    };
+    let question = store.get::<Question>(&id.to_string()).await?;
+    Ok(question.is_some_and(|question| question.state == QuestionState::Pending))
 }
 
 /// Returns whether a question tells people already that half of the build is done.

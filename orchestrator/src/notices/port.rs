@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_schemas::notice::NoticeText;
+use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::Choice;
 use ropewalk_schemas::{QuestionId, Subject, UserSlug};
 use ropewalk_store::{ReadError, Store};
@@ -45,6 +46,8 @@ pub struct PosedQuestion {
     pub choices: Vec<Choice>,
     /// Whether words alone are an answer.
     pub free_text: bool,
+    /// What those are there for who are asked first.
+    pub role: Role,
 }
 
 /// Says why something was not told.

@@ -5,14 +5,45 @@ use ropewalk_runtime::token;
 use ropewalk_schemas::Subject;
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::{Question, QuestionKind};
+use ropewalk_store::{ChangeSet, Versioned};
 
 /// The event by which a question is told.
 const ASKED: &str = "question.asked";
 /// Who is told where nobody is reached.
 const NOBODY: &str = "";
 
+/// Puts an open question to a receiver who asks for it, of which these notices are `known` to a port: once more where they were
+/// told, and not where it is on its way. It reaches somebody by that, whatever was noted before.
+pub fn asked_for(
+    changes: &mut ChangeSet,
+    known: &[Versioned<Notice>],
+    (port, question, receiver): (&str, &Question, &str),
+    now: DateTime<Utc>,
+) {
+    delete_unreached(changes, known);
+    match known.iter().find(|notice| notice.receiver == receiver) {
+        None => {
+            changes.insert(&asking(port, question, receiver, now));
+        }
+        Some(notice) if matches!(notice.state, NoticeState::Sent | NoticeState::Dead) => {
+            let again = Notice {
+                state: NoticeState::Waiting,
+                due: now,
+                ..notice.record.clone()
+            };
+            changes.update(notice, &again);
+        }
+        Some(_) => {}
+    }
+}
+
 /// Returns the notice that puts an open question to a receiver by a port, at once.
-pub fn asking(port: &str, question: &Question, receiver: &str, now: DateTime<Utc>) -> Notice {
+pub(super) fn asking(
+    port: &str,
+    question: &Question,
+    receiver: &str,
+    now: DateTime<Utc>,
+) -> Notice {
     let urgent = question.kind == QuestionKind::Blocking;
     Notice {
         question: Some(question.id),
@@ -35,9 +66,11 @@ pub(super) fn to_nobody(port: &str, question: &Question, now: DateTime<Utc>) -> 
     }
 }
 
-/// Returns whether a notice says that a question reaches nobody.
-pub(super) fn is_to_nobody(notice: &Notice) -> bool {
-    notice.receiver == NOBODY
+/// Forgets that a question reaches nobody.
+pub(super) fn delete_unreached(changes: &mut ChangeSet, known: &[Versioned<Notice>]) {
+    for nobody in known.iter().filter(|notice| notice.receiver == NOBODY) {
+        changes.delete(nobody);
+    }
 }
 
 /// Returns the notice by which a port tells `what`, of a subject, to a receiver.
@@ -47,8 +80,6 @@ pub(super) fn of(
     (urgent, text): (bool, NoticeText),
     now: DateTime<Utc>,
 ) -> Notice {
-    // Short enough for what a button carries, long enough that nobody guesses it.
-    let nonce: String = token::fresh().chars().take(32).collect();
     Notice {
         key: format!("{port}/{what}/{receiver}"),
         port: port.to_owned(),
@@ -60,7 +91,7 @@ pub(super) fn of(
         urgent,
         state: NoticeState::Waiting,
         outdated: false,
-        nonce,
+        nonce: nonce(),
         messages: Vec::new(),
         earlier: Vec::new(),
         pieces: 0,
@@ -71,4 +102,9 @@ pub(super) fn of(
         created_at: now,
         sent_at: None,
     }
+}
+
+/// Returns what nothing else is known by; short enough for what a button carries, long enough that nobody guesses it.
+pub(super) fn nonce() -> String {
+    token::fresh().chars().take(32).collect()
 }

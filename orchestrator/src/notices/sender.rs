@@ -1,7 +1,6 @@
 //! Sends what is due, mends what is no longer so, and writes down what came of it.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +20,8 @@ use tracing::warn;
 
 use super::decide;
 use super::port::{Arrival, Notification, Port, SendError};
-use super::together::{gathered, telling};
-use super::{ESCALATE, Turn, text};
+use super::together::{age, gathered, is_begun, newest_first, telling};
+use super::{ESCALATE, Turn, row, text};
 use crate::context::Context;
 use crate::questions::{Rank, rank};
 use crate::timers;
@@ -109,25 +108,50 @@ impl Sender {
             self.give_up(same, "it was not told for a day", context)
                 .await?;
         }
+        let keys = too_old.iter().map(|notice| notice.key.clone());
+        let mut done: HashSet<String> = keys.collect();
         let ranks = ranks(&due, context).await?;
-        due.sort_by_cached_key(|notice| {
-            let rank = notice.question.and_then(|id| ranks.get(&id));
-            let newest = Reverse(notice.created_at);
-            (!notice.urgent, rank.is_none(), rank, newest)
+        due.sort_by(|one, other| {
+            let place = |notice: &Notice| {
+                let rank = notice.question.and_then(|id| ranks.get(&id));
+                (!notice.urgent, rank.is_none(), rank)
+            };
+            let placed = place(one).cmp(&place(other));
+            placed.then_with(|| age(one).cmp(&age(other)))
         });
-        let mut done: Vec<&str> = Vec::new();
         for notice in due {
-            if done.contains(&notice.key.as_str()) {
+            if done.contains(&notice.key) {
                 continue;
             }
-            let together = gathered(notice, &open);
-            done.extend(together.iter().map(|notice| notice.key.as_str()));
+            let begun;
+            let together = if is_begun(notice) {
+                begun = self.begun_with(notice, context).await?;
+                newest_first(&begun)
+            } else {
+                gathered(notice, open.iter().filter(|one| !done.contains(&one.key)))
+            };
+            done.extend(together.iter().map(|notice| notice.key.clone()));
             if let Some(rest) = self.settle(&together, context).await? {
                 return Ok(Round::Rest(rest));
             }
         }
         self.forget(context).await?;
         Ok(Round::Until(next.unwrap_or(now + LOOK)))
+    }
+
+    /// Lists what is in the message that was begun with a notice, however much else waits.
+    async fn begun_with(
+        &self,
+        notice: &Notice,
+        context: &Context,
+    ) -> Result<Vec<Versioned<Notice>>, ReadError> {
+        let of_it = Query::new()
+            .equal("nonce", notice.nonce.as_str())
+            .equal("port", self.port.name())
+            .equal("open", true);
+        let mut of_it = context.store.list::<Notice>(of_it).await?;
+        of_it.retain(|notice| is_begun(notice));
+        Ok(of_it)
     }
 
     /// Forgets what is long over; that a question was told, or could not be, is not as long as it is open.
@@ -290,10 +314,15 @@ impl Sender {
         context: &Context,
     ) -> Result<Option<Duration>, CommitOrRead> {
         let due = context.now() + rest;
+        let first = together.first().map(|notice| notice.key.as_str());
         let later = |notice: &mut Notice| {
             notice.state = state;
             notice.error = Some(reason.clone());
             notice.due = due;
+            // Nothing arrived: what goes together the next time may be something else, and one nonce names one message.
+            if !is_begun(notice) && first != Some(notice.key.as_str()) {
+                notice.nonce = row::nonce();
+            }
         };
         self.change(together, later, context).await?;
         Ok(Some(rest))

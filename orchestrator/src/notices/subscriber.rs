@@ -11,7 +11,7 @@ use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{
-    ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, UserSlug,
+    ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, Subject, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tokio::sync::Notify;
@@ -38,6 +38,8 @@ pub struct Parts {
     pub turn: Turn,
 }
 
+/// Tells that an idea is complete, with what is best done then.
+const COMPLETE: &str = "ideation.completed";
 /// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
 const NEW: TimeDelta = TimeDelta::minutes(10);
 
@@ -118,7 +120,7 @@ impl Notifier {
             }
             return Ok(());
         }
-        delete_unreached(changes, &known);
+        row::delete_unreached(changes, &known);
         let urgency = match question.kind {
             QuestionKind::Blocking => Urgency::Blocking,
             // What is only said on the way is worth nothing once the way has ended; the end of a way is celebrated too,
@@ -234,7 +236,7 @@ impl Notifier {
         let mut changes = ChangeSet::new();
         timers::clear(&mut changes, &context.store, &[ESCALATE], &id.to_string()).await?;
         let told = self.of_question(id, context).await?;
-        delete_unreached(&mut changes, &told);
+        row::delete_unreached(&mut changes, &told);
         for told in told {
             let mut after = told.record.clone();
             after.due = context.now();
@@ -252,21 +254,22 @@ impl Notifier {
         Ok(changes)
     }
 
-    /// Tells what happened; what was to be told of the same matter before is no longer news.
-    async fn told(&self, event: &Event, context: &Context) -> Result<ChangeSet, ReadError> {
-        let mut changes = ChangeSet::new();
-        let Some(draft) = compose::draft(event, &context.store).await? else {
-            return Ok(changes);
-        };
+    /// Ends what was to be told of `subject` and is no longer news.
+    async fn forget(
+        &self,
+        changes: &mut ChangeSet,
+        subject: &Subject,
+        is_old: impl Fn(&str) -> bool,
+        context: &Context,
+    ) -> Result<(), ReadError> {
         let before = Query::new()
-            .equal("subject", event.subject.as_str())
+            .equal("subject", subject.as_str())
             .equal("port", self.port.name())
             .equal("open", true);
         for before in context.store.list::<Notice>(before).await? {
-            let is_old = decide::is_old(&before.event_type, event.event_type());
             // Whoever has read the beginning reads the end.
             let is_untold = before.state == NoticeState::Waiting && before.pieces == 0;
-            if is_old && is_untold && before.question.is_none() {
+            if is_old(&before.event_type) && is_untold && before.question.is_none() {
                 let state = NoticeState::Over;
                 let over = Notice {
                     state,
@@ -275,6 +278,23 @@ impl Notifier {
                 changes.update(&before, &over);
             }
         }
+        Ok(())
+    }
+
+    /// Tells what happened; what was to be told of the same matter before is no longer news, nor what it overtakes.
+    async fn told(&self, event: &Event, context: &Context) -> Result<ChangeSet, ReadError> {
+        let mut changes = ChangeSet::new();
+        if let Some(idea) = compose::overtaken(&event.payload) {
+            let is_old = |told: &str| told == COMPLETE;
+            self.forget(&mut changes, &Subject::idea(idea), is_old, context)
+                .await?;
+        }
+        let Some(draft) = compose::draft(event, &context.store).await? else {
+            return Ok(changes);
+        };
+        let is_old = |told: &str| decide::is_old(told, event.event_type());
+        self.forget(&mut changes, &event.subject, is_old, context)
+            .await?;
         let audiences = draft.roles.iter();
         let audience: BTreeSet<UserSlug> = audiences
             .flat_map(|role| decide::audience(*role, &self.people))
@@ -284,7 +304,9 @@ impl Notifier {
         let awaits: Vec<UserSlug> = awaits.into_iter().collect();
         let awaits = self.port.receivers(&awaits, &context.store).await?;
         let mut receivers = self.reached(&audience, context).await?;
-        receivers.retain(|receiver| !awaits.contains(receiver));
+        let knows = compose::done_by(event, &context.store).await?;
+        let knows = knows.as_ref().map(UserSlug::as_str);
+        receivers.retain(|receiver| !awaits.contains(receiver) && knows != Some(receiver.as_str()));
         let others = receivers.into_iter().map(|one| (one, draft.urgency));
         let first = awaits.into_iter().map(|one| (one, Urgency::Awaited));
         for (receiver, urgency) in first.chain(others) {
@@ -314,13 +336,6 @@ impl Notifier {
             changes.insert(&self.of_event((event, context), &receiver, what));
         }
         Ok(changes)
-    }
-}
-
-/// Forgets that a question reached nobody.
-fn delete_unreached(changes: &mut ChangeSet, known: &[Versioned<Notice>]) {
-    for nobody in known.iter().filter(|notice| row::is_to_nobody(notice)) {
-        changes.delete(nobody);
     }
 }
 

@@ -157,7 +157,7 @@ fn counted(stored: &StoredEvent) -> Option<(Line, &'static str)> {
         Payload::BuildStarted(_) => (Line::Builds, "begun"),
         Payload::BuildMerged(_) => (Line::Builds, "landed"),
         Payload::BuildCompleted(ended) => (Line::Builds, ended.status.as_str()),
-        Payload::TaskCompleted(_) => (Line::Tasks, "landed"),
+        Payload::TaskCompleted(_) => (Line::Tasks, "complete"),
         Payload::TaskSkipped(_) => (Line::Tasks, "left out"),
         Payload::TaskFailed(failed) if !failed.will_retry => (Line::Tasks, "failed"),
         Payload::QuestionAsked(_) => (Line::Questions, "asked"),
@@ -228,7 +228,7 @@ fn builds_told(builds: &[OpenBuild]) -> Vec<String> {
         let complete = open.tasks.iter().filter(is_complete).count();
         let (idea, state) = (&open.build.idea, open.build.state);
         format!(
-            "`{idea}` is {state}, {complete} of {} landed",
+            "`{idea}` is {state}, {complete} of {} complete",
             amount::counted(open.tasks.len(), "task")
         )
     });

@@ -3,7 +3,7 @@
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::FailureClass;
-use ropewalk_schemas::build::{BuildState, TaskCounts};
+use ropewalk_schemas::build::{Build, BuildState, StopCause, TaskCounts};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{
@@ -97,21 +97,26 @@ pub(super) fn closed(question: &Question) -> NoticeText {
     text(title, [question.text.clone()], None)
 }
 
-/// Says what a yes binds to.
+/// Says what an answer binds to that takes it; a choice is one, and no word such as "yes".
 fn bound(content: &Content, spec: Option<&Specification>) -> String {
     match content {
         Content::Revision { revision, hash } => {
             let price = spec.and_then(|spec| spec.price.as_ref()).map(price);
             let price = price.unwrap_or_else(|| "Its price is not known.".to_owned());
-            format!("Yes holds for revision {revision} with the hash {hash} alone. {price}")
+            format!(
+                "The choice that approves it holds for revision {revision} with the hash {hash} alone. {price}"
+            )
         }
         // What it is stands in the question, as a block in which no mark counts.
         Content::Call { tool, .. } => {
-            format!("Yes holds for this very call of {tool}, or for its rule in this build.")
+            format!(
+                "A choice that allows it holds for this very call of {tool}, or for its rule in this build."
+            )
         }
         Content::Files { changes, .. } => {
             let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
-            format!("Yes holds for these changes alone: {}", paths.join(", "))
+            let paths = paths.join(", ");
+            format!("The choice that allows them holds for these changes alone: {paths}")
         }
     }
 }
@@ -154,15 +159,15 @@ fn unanswered(question: &Question, when: &str) -> String {
     }
 }
 
-/// Says that nothing follows from an answer that asked for another revision.
+/// Says that nothing follows from an answer that asked for another revision, or approved one.
 pub(super) fn not_revised(refused: &SpecRevisionRefused) -> NoticeText {
     text(
         format!(
-            "The plan of `{}` is not changed as {} answered",
+            "Nothing follows for the plan of `{}` from what {} answered",
             refused.idea_slug, refused.requested_by
         ),
         [quoted(&refused.reason)],
-        Some("ask for the change again once it can be made".to_owned()),
+        Some("do what the reason says, or ask again once it can be done".to_owned()),
     )
 }
 
@@ -175,24 +180,36 @@ pub(super) fn paused(paused: &BuildPaused) -> NoticeText {
     )
 }
 
-/// Says how a build ended.
-pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
+/// Says how a build ended, of which `build` is what is stored by now.
+pub(super) fn completed(completed: &BuildCompleted, build: Option<&Build>) -> NoticeText {
     let idea = &completed.idea_slug;
+    let stop = build.and_then(|build| build.stop);
     let (title, recommendation) = match completed.status {
         BuildState::Succeeded => (
             format!("The build of `{idea}` succeeded"),
-            "look at its branch, then answer what is asked about it".to_owned(),
+            Some("look at its branch, then answer what is asked about it".to_owned()),
+        ),
+        BuildState::Stopped if build.is_some_and(|build| build.continued_by.is_some()) => (
+            format!("The build of `{idea}` gave way to that of a later revision"),
+            None,
+        ),
+        BuildState::Stopped if stop == Some(StopCause::Abandoned) => {
+            (format!("The build of `{idea}` has ended for good"), None)
+        }
+        BuildState::Stopped if stop == Some(StopCause::Person) => (
+            format!("The build of `{idea}` is stopped"),
+            Some("let it go on with resume, if it is wanted after all".to_owned()),
         ),
         // All tasks did what they should, and together it does not hold: there is none to try again.
         status @ BuildState::Failed if completed.counts.are_all_done() => (
             format!("The build of `{idea}` is {status}"),
-            format!(
+            Some(format!(
                 "say what to mend with `ropewalk spec revise {idea} WORDS`: once you approve that, it is done on top of what landed"
-            ),
+            )),
         ),
         status => (
             format!("The build of `{idea}` is {status}"),
-            "answer what it asked, or let it go on with resume".to_owned(),
+            Some("answer what it asked, or let it go on with resume".to_owned()),
         ),
     };
     let minutes = completed.duration_seconds.div_ceil(60);
@@ -202,19 +219,20 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
         completed.branch
     );
     let reason = completed.reason.clone().unwrap_or_default();
-    text(title, [reason, facts], Some(recommendation))
+    text(title, [reason, facts], recommendation)
 }
 
-/// Says that a task landed, and whether half of all have with it.
+/// Says that a task is complete, and whether half of all are with it. Its work is on the branch of the build; that it has landed
+/// is said of that branch alone.
 pub(super) fn landed(done: &TaskCompleted, is_half: bool) -> NoticeText {
     let (task, idea, counts) = (&done.task_id, &done.idea_slug, done.counts);
     if !is_half {
-        return text(format!("Task {task} of `{idea}` landed"), [], None);
+        return text(format!("Task {task} of `{idea}` is complete"), [], None);
     }
     text(
         format!("Half of `{idea}` is done"),
         [format!(
-            "Task {task} landed, {} of {} have.",
+            "Task {task} is complete, {} of {} are.",
             counts.complete,
             counted(counts.total, "task")
         )],
@@ -245,10 +263,12 @@ fn entitled(headline: String, title: Option<&str>) -> String {
 /// Says that a task failed for good.
 pub(super) fn failed(failed: &TaskFailed, title: Option<&str>) -> NoticeText {
     let error = quoted(&failed.error);
-    let around = format!(
-        "{} blocked by it, {} go on without it.",
-        failed.blocked, failed.continuing
-    );
+    let around = match (failed.blocked, failed.continuing) {
+        (0, 0) => String::new(),
+        (blocked, continuing) => {
+            format!("{blocked} blocked by it, {continuing} go on without it.")
+        }
+    };
     let how = match failed.category {
         FailureClass::Blocked => "cannot be done as it stands",
         _ => "failed",
@@ -286,36 +306,129 @@ pub(super) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
 
-    use ropewalk_schemas::{BuildId, Slug, SpecId, TaskId};
+    use ropewalk_schemas::{BuildId, ContentHash, Slug, SpecId, TaskId};
     use uuid::Uuid;
 
     use super::*;
 
+    fn ended(status: BuildState, counts: TaskCounts) -> BuildCompleted {
+        BuildCompleted {
+            build_id: BuildId(Uuid::nil()),
+            spec_id: SpecId(Uuid::nil()),
+            idea_slug: Slug::parse("walks").unwrap(),
+            status,
+            reason: Some("the whole-build check failed".to_owned()),
+            counts,
+            duration_seconds: 61,
+            quote: None,
+            spent: None,
+            branch: "build/walks".to_owned(),
+            commits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_build_that_was_stopped_is_told_with_what_can_be_done_about_it_and_no_more() {
+        let id = Uuid::nil();
+        for (stop, next, title, best) in [
+            (
+                "amended",
+                Some(id),
+                "gave way to that of a later revision",
+                None,
+            ),
+            ("abandoned", None, "has ended for good", None),
+            (
+                "person",
+                None,
+                "is stopped",
+                Some("let it go on with resume, if"),
+            ),
+            (
+                "failures",
+                None,
+                "is stopped",
+                Some("answer what it asked, or"),
+            ),
+        ] {
+            let build: Build = serde_json::from_value(serde_json::json!({
+                "id": id, "spec": id, "revision": 1, "hash": ContentHash::of(b"spec"), "idea": "walks", "user": "ada",
+                "state": "stopped", "stop": stop, "continued_by": next, "pause_requested": false, "branch": "build/walks",
+                "target": "main", "priority": 5, "working_ms": 0, "correlation_id": id,
+                "created_at": "2026-03-01T08:00:00Z",
+            }))
+            .unwrap();
+            let counts = TaskCounts::default();
+            let told = completed(&ended(BuildState::Stopped, counts), Some(&build));
+            assert!(told.title.ends_with(title), "{stop}: {told:?}");
+            let found = told.recommendation.as_deref();
+            assert_eq!(found.is_some(), best.is_some(), "{stop}: {told:?}");
+            let begins = best.unwrap_or_default();
+            assert!(
+                found.unwrap_or_default().starts_with(begins),
+                "{stop}: {told:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_task_that_leaves_no_other_waiting_is_told_without_counts() {
+        let left = |blocked, continuing| TaskFailed {
+            build_id: BuildId(Uuid::nil()),
+            task_id: TaskId::parse("T-002").unwrap(),
+            idea_slug: Slug::parse("walks").unwrap(),
+            attempt: 1,
+            category: FailureClass::ValidationFailed,
+            error: "the list is empty".to_owned(),
+            will_retry: false,
+            blocked,
+            continuing,
+            recommended: None,
+        };
+        assert_eq!(failed(&left(0, 0), None).body, "the list is empty");
+        let told = failed(&left(1, 0), None).body;
+        assert!(
+            told.ends_with("1 blocked by it, 0 go on without it."),
+            "{told}"
+        );
+    }
+
     #[test]
     fn a_build_that_fails_as_a_whole_asks_for_what_to_mend_and_for_no_other_try() {
         let told = |complete, failed| {
-            completed(&BuildCompleted {
-                build_id: BuildId(Uuid::nil()),
-                spec_id: SpecId(Uuid::nil()),
-                idea_slug: Slug::parse("walks").unwrap(),
-                status: BuildState::Failed,
-                reason: Some("the whole-build check failed".to_owned()),
-                counts: TaskCounts {
-                    total: 2,
-                    complete,
-                    failed,
-                    ..TaskCounts::default()
-                },
-                duration_seconds: 61,
-                quote: None,
-                spent: None,
-                branch: "build/walks".to_owned(),
-                commits: Vec::new(),
-            })
+            let counts = TaskCounts {
+                total: 2,
+                complete,
+                failed,
+                ..TaskCounts::default()
+            };
+            completed(&ended(BuildState::Failed, counts), None)
         };
         let recommended = |told: NoticeText| told.recommendation.unwrap();
         assert!(recommended(told(2, 0)).contains("`ropewalk spec revise walks WORDS`"));
         assert!(recommended(told(1, 1)).contains("resume"));
+    }
+
+    #[test]
+    fn what_an_answer_binds_to_is_said_of_its_choice_and_of_no_yes() {
+        let hash = ContentHash::of(b"spec");
+        let revision = serde_json::json!({ "kind": "revision", "revision": 2, "hash": hash });
+        let call = serde_json::json!({
+            "kind": "call", "tool": "run", "subject": "make deploy", "rule": "deploying",
+        });
+        let files = serde_json::json!({
+            "kind": "files", "candidate": "a".repeat(40), "changes": [{ "path": "ci.yml" }],
+        });
+        for (content, part) in [
+            (revision, "revision 2"),
+            (call, "of run"),
+            (files, "ci.yml"),
+        ] {
+            let content: Content = serde_json::from_value(content).unwrap();
+            let told = bound(&content, None);
+            assert!(told.contains("choice") && told.contains(part), "{told}");
+            assert!(!told.to_lowercase().contains("yes"), "{told}");
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Puts what goes together into one message.
 
+use std::cmp::Reverse;
+
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::Question;
 use ropewalk_store::{ReadError, Versioned};
@@ -7,6 +10,7 @@ use ropewalk_store::{ReadError, Versioned};
 use super::port::{Notification, PosedQuestion};
 use super::{compose, text};
 use crate::context::Context;
+use crate::questions;
 
 /// How many gathered notices one message holds.
 const GATHERED: usize = 20;
@@ -26,6 +30,7 @@ pub(super) async fn telling(
         id: question.id,
         choices: question.choices.clone(),
         free_text: question.free_text && !question.consequential,
+        role: questions::role(question),
     });
     Ok(Notification {
         nonce: first.nonce.clone(),
@@ -38,29 +43,43 @@ pub(super) async fn telling(
     })
 }
 
-/// Returns what is told together with `first`: everything for the same receiver that holds nothing up, and of what was on
-/// its way when its sender died or was put off, what was in the same message. What holds work up is told alone, so that it is what a phone
-/// shows.
+/// Returns whether something of a notice may have arrived: it was on its way when its sender died, or broke off in the middle.
+pub(super) fn is_begun(notice: &Notice) -> bool {
+    notice.state == NoticeState::Sending || notice.pieces > 0
+}
+
+/// Returns what of `waiting` is told together with `first`: whatever is for the same receiver and holds nothing up; of too
+/// much, the newest. What holds work up is told alone, so that it is what a phone shows.
 pub(super) fn gathered<'a>(
     first: &'a Versioned<Notice>,
-    open: &'a [Versioned<Notice>],
+    waiting: impl Iterator<Item = &'a Versioned<Notice>>,
 ) -> Vec<&'a Versioned<Notice>> {
-    let mut together = vec![first];
-    let is_begun =
-        |notice: &Versioned<Notice>| notice.state == NoticeState::Sending || notice.pieces > 0;
-    let is_gathered = |notice: &Versioned<Notice>| {
-        notice.question.is_none() && notice.state == NoticeState::Waiting && !notice.urgent
-    };
     let goes_along = |notice: &&Versioned<Notice>| {
-        let is_of_it = if is_begun(first) {
-            is_begun(notice) && notice.nonce == first.nonce
-        } else {
-            is_gathered(first) && is_gathered(notice) && !is_begun(notice)
-        };
-        is_of_it && notice.receiver == first.receiver && notice.key != first.key
+        let is_another = notice.receiver == first.receiver && notice.key != first.key;
+        is_another && is_gathered(first) && is_gathered(notice)
     };
-    together.extend(open.iter().filter(goes_along).take(GATHERED - 1));
-    together
+    let others = newest_first(waiting.filter(goes_along)).into_iter();
+    newest_first(others.take(GATHERED - 1).chain([first]))
+}
+
+/// Puts notices into the order in which one message tells them: the newest before what is older. It does not depend on when they
+/// are due, which each try changes: whoever goes on in the middle of a message has to find the same words.
+pub(super) fn newest_first<'a>(
+    notices: impl IntoIterator<Item = &'a Versioned<Notice>>,
+) -> Vec<&'a Versioned<Notice>> {
+    let mut sorted: Vec<_> = notices.into_iter().collect();
+    sorted.sort_by(|one, other| age(one).cmp(&age(other)));
+    sorted
+}
+
+/// Orders notices, the newest first; of those that were made at once, the one of the later event.
+pub(super) fn age(notice: &Notice) -> Reverse<(DateTime<Utc>, &str)> {
+    Reverse((notice.created_at, notice.key.as_str()))
+}
+
+fn is_gathered(notice: &Notice) -> bool {
+    let waits = notice.state == NoticeState::Waiting && !is_begun(notice);
+    waits && !notice.urgent && notice.question.is_none()
 }
 
 /// Puts several notices into one.

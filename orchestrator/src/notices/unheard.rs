@@ -8,8 +8,8 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{ChangeSet, CommitOrRead, Query, ReadError, retry_on_conflict};
 use tracing::warn;
 
-use super::decide;
 use super::subscriber::Notifier;
+use super::{decide, row};
 use crate::context::Context;
 
 impl Notifier {
@@ -45,10 +45,13 @@ impl Notifier {
             if one.is_some_and(|one| one != question.id) {
                 continue;
             }
-            let told = self.of_question(question.id, context).await?;
-            let told: Vec<&Notice> = told.iter().map(|notice| &notice.record).collect();
+            let known = self.of_question(question.id, context).await?;
+            let told: Vec<&Notice> = known.iter().map(|notice| &notice.record).collect();
             if decide::is_unheard(&told, &reachable) {
                 changes.merge(self.asked(question.id, context).await?);
+            } else {
+                // Somebody may have asked for it in the moment in which it was noted that it reaches nobody.
+                row::delete_unreached(&mut changes, &known);
             }
         }
         Ok(changes)

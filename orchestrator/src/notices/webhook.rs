@@ -120,7 +120,7 @@ fn body(id: &str, telling: &Notification) -> Value {
         "title": telling.text.title,
         "body": telling.text.body,
         "recommendation": telling.text.recommendation,
-        "question": question.map(|put| json!({ "id": put.id, "choices": put.choices })),
+        "question": question.map(|put| json!({ "id": put.id, "choices": put.choices, "role": put.role })),
     })
 }
 

@@ -19,7 +19,7 @@ pub enum AnswerError {
     /// No question has this id.
     #[error("no question has the id `{0}`")]
     Unknown(QuestionId),
-    /// The question is closed; what was said is kept and changes nothing.
+    /// The question is closed; what was said changes nothing.
     #[error("question `{id}` is already {state}{by}")]
     Closed {
         /// The question.
@@ -28,6 +28,10 @@ pub enum AnswerError {
         state: QuestionState,
         /// Who was first, as ` by NAME over CHANNEL`, or empty.
         by: String,
+        /// Whether what was said is kept beside it.
+        kept: bool,
+        /// Whether what was said is the answer that counts, which the same person gave.
+        counts: bool,
     },
     /// The answer is empty.
     #[error("the answer is empty and decides nothing")]
@@ -42,6 +46,14 @@ pub enum AnswerError {
         id: QuestionId,
         /// The answer as given.
         text: String,
+        /// What would be an answer.
+        choices: String,
+    },
+    /// Words were given where only a choice is an answer.
+    #[error("words alone decide nothing about question `{id}`")]
+    WordsAlone {
+        /// The question.
+        id: QuestionId,
         /// What would be an answer.
         choices: String,
     },
@@ -80,10 +92,18 @@ impl Advice for AnswerError {
     fn next(&self) -> Option<String> {
         Some(match self {
             Self::Unknown(_) => "`ropewalk question list` shows the open ones".to_owned(),
-            Self::Closed { .. } => "your answer is kept beside it and changes nothing".to_owned(),
-            Self::Empty { choices } | Self::NotAChoice { choices, .. } => {
-                format!("answer with {choices}")
+            Self::Closed { counts: true, .. } => {
+                "that is your answer, and it counts as you gave it then".to_owned()
             }
+            Self::Closed { kept: true, .. } => {
+                "your answer is kept beside it and changes nothing".to_owned()
+            }
+            Self::Closed { kept: false, .. } => {
+                "as many late answers are kept beside it as may be, and yours is not".to_owned()
+            }
+            Self::Empty { choices }
+            | Self::NotAChoice { choices, .. }
+            | Self::WordsAlone { choices, .. } => format!("answer with {choices}"),
             Self::WordsMissing { choice } => {
                 format!("answer with `{choice}` and what you want to say")
             }
@@ -146,8 +166,8 @@ pub async fn answer<'a>(
                 asked: question.text.clone(),
             })
         } else {
-            keep_late(&mut changes, &context, &question, given, by, channel);
-            Err(closed(&question))
+            let late = keep_late(&mut changes, &context, &question, given, by, channel);
+            Err(closed(&question, late))
         };
         if changes.is_empty() {
             return outcome.map(Some);
@@ -155,6 +175,10 @@ pub async fn answer<'a>(
         failpoint!("questions.answer.before");
         let committed = context.store.commit(changes).await;
         failpoint!("questions.answer.after");
+        if outcome.is_err() && matches!(committed, Err(CommitError::Oversized { .. })) {
+            // A row of before answers were bound may have no room for another.
+            return Err(closed(&question, LateAnswer::Dropped));
+        }
         // Somebody else may have changed the question in between.
         committed?;
         outcome.map(Some)
@@ -252,6 +276,17 @@ pub(super) fn record(
     changes.emit(claim.event(Subject::question(question.id), payload));
 }
 
+/// What becomes of an answer to a question that is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LateAnswer {
+    /// It is the one that counts, said again.
+    Counted,
+    /// It is kept, now or since before.
+    Kept,
+    /// There is no room for it.
+    Dropped,
+}
+
 /// Keeps what came too late, each person's word once, so that it can be looked up and changes nothing.
 fn keep_late(
     changes: &mut ChangeSet,
@@ -260,7 +295,7 @@ fn keep_late(
     given: AnswerInput<'_>,
     by: &str,
     channel: &str,
-) {
+) -> LateAnswer {
     let reply = reply::accept(question, given).unwrap_or_else(|_| Reply {
         choice: None,
         text: given.text(),
@@ -268,9 +303,14 @@ fn keep_late(
     let is_known = |answer: &Answer| {
         answer.by == by && (&answer.choice, &answer.text) == (&reply.choice, &reply.text)
     };
-    let mut said = question.answer.iter().chain(&question.late);
-    if said.any(is_known) || question.late.len() >= LATE_ANSWERS {
-        return;
+    if question.answer.as_ref().is_some_and(is_known) {
+        return LateAnswer::Counted;
+    }
+    if question.late.iter().any(is_known) {
+        return LateAnswer::Kept;
+    }
+    if question.late.len() >= LATE_ANSWERS {
+        return LateAnswer::Dropped;
     }
     let mut after = question.record.clone();
     after.late.push(Answer {
@@ -281,9 +321,10 @@ fn keep_late(
         at: context.now(),
     });
     changes.update(question, &after);
+    LateAnswer::Kept
 }
 
-fn closed(question: &Question) -> AnswerError {
+fn closed(question: &Question, late: LateAnswer) -> AnswerError {
     let first = question.answer.as_ref();
     AnswerError::Closed {
         id: question.id,
@@ -291,6 +332,8 @@ fn closed(question: &Question) -> AnswerError {
         by: first.map_or_else(String::new, |answer| {
             format!(" by {} over {}", answer.by, answer.channel)
         }),
+        kept: late != LateAnswer::Dropped,
+        counts: late == LateAnswer::Counted,
     }
 }
 
@@ -302,6 +345,10 @@ fn refused(question: &Question, given: AnswerInput<'_>, refusal: Refusal) -> Ans
         Refusal::NotAChoice => AnswerError::NotAChoice {
             id: question.id,
             text: given.text(),
+            choices: choices_told(question),
+        },
+        Refusal::WordsAlone => AnswerError::WordsAlone {
+            id: question.id,
             choices: choices_told(question),
         },
         Refusal::WordsMissing(choice) => AnswerError::WordsMissing { choice },

@@ -1,6 +1,6 @@
 //! Says which answers a question takes, as a JSON schema: what a form is made of that knows nothing of this question.
 
-use ropewalk_schemas::question::{Choice, Question};
+use ropewalk_schemas::question::{ANSWER_BYTES, Choice, Question};
 use serde_json::{Value, json};
 
 use super::reply;
@@ -45,9 +45,10 @@ fn picked(choice: &Choice) -> Value {
     way
 }
 
-/// Words that say something.
+/// Words that say something. A letter has a byte or more, so that no longer ones are taken; of others than those of ASCII it may
+/// be fewer.
 fn words() -> Value {
-    json!({ "type": "string", "pattern": "\\S" })
+    json!({ "type": "string", "pattern": "\\S", "maxLength": ANSWER_BYTES })
 }
 
 #[cfg(test)]
@@ -69,7 +70,17 @@ mod tests {
             ..plain.clone()
         };
         let choices = [None, Some("yes"), Some("no"), Some("other"), Some("gone")];
-        let texts = [None, Some(""), Some("  "), Some("a boat")];
+        // Some of them name a choice, which for a program are words like any others.
+        let texts = [
+            None,
+            Some(""),
+            Some("  "),
+            Some("a boat"),
+            Some("yes"),
+            Some("1"),
+            Some("7"),
+            Some("No, wait"),
+        ];
         for question in [&plain, &free, &bound, &bare] {
             let form = jsonschema::validator_for(&form(question)).unwrap();
             for (choice, text) in choices
@@ -79,7 +90,7 @@ mod tests {
                 let picked = choice.map(id);
                 let given = match &picked {
                     Some(picked) => AnswerInput::Picked(picked, text),
-                    None => AnswerInput::Typed(text.unwrap_or_default()),
+                    None => AnswerInput::Words(text.unwrap_or_default()),
                 };
                 let answer = json!({ "choice": choice, "text": text });
                 assert_eq!(

@@ -1,4 +1,5 @@
-//! Makes an answer of what a person gave: the one place where typed text becomes a choice.
+//! Makes an answer of what a person gave: the one place where typed text becomes a choice, and the text that is no terminal's
+//! stays words.
 
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::question::{Choice, Question};
@@ -6,8 +7,10 @@ use ropewalk_schemas::question::{Choice, Question};
 /// What a person gave for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerInput<'a> {
-    /// Typed text: a choice by its id, its number or its whole label, or words.
+    /// What is typed at a terminal: a choice by its id, its number or its whole label, or words.
     Typed(&'a str),
+    /// What a program or a page sends for words: they name no choice, whatever they say.
+    Words(&'a str),
     /// A choice that was picked, as by a button, with its words where it takes some.
     Picked(&'a ChoiceId, Option<&'a str>),
 }
@@ -28,7 +31,7 @@ impl AnswerInput<'_> {
     /// Returns the text for people, as it was given.
     pub(super) fn text(self) -> String {
         match self {
-            Self::Typed(text) => text.trim().to_owned(),
+            Self::Typed(text) | Self::Words(text) => text.trim().to_owned(),
             Self::Picked(id, None) => id.to_string(),
             Self::Picked(id, Some(words)) => format!("{id} {}", words.trim()),
         }
@@ -51,6 +54,8 @@ pub(super) enum Refusal {
     Empty,
     /// It is none of the choices, and words decide nothing here.
     NotAChoice,
+    /// These are words, and only a choice decides here.
+    WordsAlone,
     /// The choice means nothing without words.
     WordsMissing(ChoiceId),
     /// The choice takes no words, and some stand beside it.
@@ -61,6 +66,7 @@ pub(super) enum Refusal {
 pub(super) fn accept(question: &Question, given: AnswerInput<'_>) -> Result<Reply, Refusal> {
     match given {
         AnswerInput::Typed(text) => typed(question, text.trim()),
+        AnswerInput::Words(text) => worded(question, text.trim()),
         AnswerInput::Picked(id, words) => {
             let picked = question.choices.iter().find(|choice| choice.id == *id);
             chosen(
@@ -93,17 +99,28 @@ fn typed(question: &Question, text: &str) -> Result<Reply, Refusal> {
             return chosen(choice, words);
         }
     }
-    if takes_words(question) && !is_number_of_none(question, text) {
-        return Ok(Reply {
-            choice: None,
-            text: text.to_owned(),
-        });
+    if is_number_of_none(question, text) {
+        return Err(Refusal::NotAChoice);
     }
-    Err(Refusal::NotAChoice)
+    worded(question, text).map_err(|_| Refusal::NotAChoice)
+}
+
+/// Reads words that name no choice.
+fn worded(question: &Question, text: &str) -> Result<Reply, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    if !takes_words(question) {
+        return Err(Refusal::WordsAlone);
+    }
+    Ok(Reply {
+        choice: None,
+        text: text.to_owned(),
+    })
 }
 
 /// Says whether words alone are an answer.
-pub(super) const fn takes_words(question: &Question) -> bool {
+pub const fn takes_words(question: &Question) -> bool {
     (question.free_text || question.choices.is_empty()) && !question.consequential
 }
 
@@ -230,6 +247,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn words_of_a_program_stay_words_though_they_name_a_choice() {
+        let (plain, free) = with_words();
+        for words in ["yes", "1", "7", "Yes, go on", "other a boat", "a boat"] {
+            let given = AnswerInput::Words(words);
+            assert_eq!(accept(&free, given), Ok(reply(None, words)), "{words}");
+            assert_eq!(accept(&plain, given), Err(Refusal::WordsAlone), "{words}");
+        }
+        for question in [&plain, &free] {
+            assert_eq!(
+                accept(question, AnswerInput::Words(" ")),
+                Err(Refusal::Empty)
+            );
+        }
+    }
+
+    #[test]
     fn words_never_decide_what_has_consequences() {
         let binding = Question {
             consequential: true,
@@ -240,6 +273,14 @@ pub(super) mod tests {
             assert_eq!(
                 accept(&binding, prose.into()),
                 Err(Refusal::NotAChoice),
+                "{prose}"
+            );
+        }
+        // What a terminal reads as a choice is prose of a program.
+        for prose in ["yes", "1", "Yes, go on", "approve"] {
+            assert_eq!(
+                accept(&binding, AnswerInput::Words(prose)),
+                Err(Refusal::WordsAlone),
                 "{prose}"
             );
         }

@@ -3,6 +3,7 @@
 mod dying;
 mod giving_up;
 mod halves;
+mod overtaken;
 mod paper;
 mod summaries;
 mod webhooks;
@@ -97,7 +98,6 @@ async fn a_port_that_is_switched_on_tells_nothing_of_what_was_before() -> anyhow
     begun(&before, build(&before), "old").await?;
     before.close().await?;
     clock.advance(Duration::from_mins(1));
-
     let paper = Paper::new(&["ada"]);
     let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let new = open(&house, asking(QuestionKind::Blocking, false)).await?;
@@ -446,7 +446,7 @@ async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyho
     landed(&house, build, "T-001").await?;
     house.pass(Duration::from_mins(6)).await;
     let said = paper.said(&house, 2).await?;
-    assert_eq!(said[1].title, "Task T-001 of `walks` landed");
+    assert_eq!(said[1].title, "Task T-001 of `walks` is complete");
     let task = TaskId::parse("T-002")?;
     let failed = |will_retry, error: &str| TaskFailed {
         build_id: build,

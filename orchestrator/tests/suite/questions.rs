@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_orchestrator::questions::{
-    self, AnswerError, AskOutcome, Deadlines, QuestionRequest, QuestionService,
+    self, AnswerError, AnswerInput, AskOutcome, Deadlines, QuestionRequest, QuestionService,
 };
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{
+    ANSWER_BYTES, About, Answer, Choice, LATE_ANSWERS, Question, QuestionKind, QuestionState,
+};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
@@ -325,6 +327,71 @@ async fn a_late_answer_is_kept_and_changes_nothing() -> anyhow::Result<()> {
     assert_eq!(said, [(Some(id("yes")), "ada")]);
     assert_eq!(state(&running, question).await?, defaulted);
     assert_eq!(times(&running, "question.answered").await?, 0);
+    running.close().await
+}
+
+/// Answers a question that is closed; returns whether the answer is kept beside it.
+async fn is_kept(
+    house: &House,
+    id: QuestionId,
+    given: AnswerInput<'_>,
+    by: &str,
+) -> anyhow::Result<bool> {
+    match questions::answer(&house.context("cli")?, id, given, by, "cli").await {
+        Err(AnswerError::Closed { kept, .. }) => Ok(kept),
+        other => anyhow::bail!("it should be closed: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn whose_late_answer_is_one_too_many_is_told_that_it_is_not_kept() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let asked = open(&running, asking(QuestionKind::Blocking, false)).await?;
+    questions::answer(&running.context("cli")?, asked, "yes", "ada", "cli").await?;
+    let no = id("no");
+    let no = AnswerInput::Picked(&no, None);
+    for number in 0..=LATE_ANSWERS {
+        let by = format!("late-{number}");
+        let kept = is_kept(&running, asked, no, &by).await?;
+        assert_eq!(kept, number < LATE_ANSWERS, "{by}");
+    }
+    // Who gave the answer that counts hears so, however it is said again.
+    let yes = id("yes");
+    for given in [AnswerInput::Picked(&yes, None), AnswerInput::Typed("1")] {
+        let context = running.context("cli")?;
+        let again = questions::answer(&context, asked, given, "ada", "cli").await;
+        assert!(
+            matches!(again, Err(AnswerError::Closed { counts: true, .. })),
+            "{again:?}"
+        );
+    }
+    // What is there already is no other answer.
+    assert!(is_kept(&running, asked, no, "late-0").await?);
+    let store = &running.services.store;
+    let row = store.get::<Question>(&asked.to_string()).await?;
+    let row = row.ok_or_else(|| anyhow::anyhow!("the question is gone"))?;
+    assert_eq!(row.late.len(), LATE_ANSWERS);
+
+    // A row of before answers were bound has no room for another, and is read as before.
+    let long = Answer {
+        choice: None,
+        text: "x".repeat(1_046_000),
+        by: "eve".to_owned(),
+        channel: "api".to_owned(),
+        at: noon(),
+    };
+    let full = Question {
+        late: vec![long],
+        ..row.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&row, &full);
+    store.commit(changes).await?;
+    let words = "y".repeat(ANSWER_BYTES);
+    assert!(!is_kept(&running, asked, AnswerInput::Words(&words), "bob").await?);
+    let row = store.get::<Question>(&asked.to_string()).await?;
+    assert_eq!(row.map(|row| row.record), Some(full));
     running.close().await
 }
 

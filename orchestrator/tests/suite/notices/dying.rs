@@ -1,14 +1,66 @@
-//! Whoever sends dies with something on its way: it is sent once more, as the same message.
+//! Whoever sends dies, or a port breaks off, with something on its way: it goes on as the same message, in the same order.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ropewalk_orchestrator::questions;
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::notice::NoticeState;
+use ropewalk_schemas::alert::Severity;
+use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::payload::ComponentDown;
+use ropewalk_schemas::{ComponentName, Payload, Subject};
+use ropewalk_store::Versioned;
 
-use super::paper::{Paper, house, rows};
-use super::{ask, begun, build, landed};
-use crate::house::noon;
+use super::paper::{Paper, SentNotice, house, rows};
+use super::{ask, begun, build, landed, tell};
+use crate::house::{House, noon};
+
+/// Tells that a component is silent, which holds nothing up and waits for nothing but the end of quiet hours.
+async fn silent(house: &House, component: &str) -> anyhow::Result<()> {
+    let component = ComponentName::parse(component)?;
+    let down = ComponentDown {
+        component: component.clone(),
+        silent_seconds: 90,
+        severity: Some(Severity::Error),
+    };
+    let subject = Subject::component(&component);
+    tell(house, subject, Payload::ComponentDown(down)).await
+}
+
+/// Lets so many tasks land, a second apart, and waits until each is to be told; no time passes otherwise.
+async fn land(house: &House, paper: &Paper, count: usize) -> anyhow::Result<()> {
+    let build = build(house);
+    for number in 1..=count {
+        landed(house, build, &format!("T-{number:03}")).await?;
+        paper.until_rows(house, |rows| rows.len() == number).await?;
+        house.clock.advance(Duration::from_secs(1));
+    }
+    Ok(())
+}
+
+/// Lists the numbers of the tasks that a message says have landed, in its order.
+fn landings(said: &SentNotice) -> Vec<usize> {
+    let told = format!("{}\n{}", said.title, said.body);
+    let numbers = told.split("Task T-").skip(1);
+    numbers
+        .filter_map(|rest| rest.get(..3)?.parse().ok())
+        .collect()
+}
+
+/// Breaks a message off that is told in three pieces after the second one, at the end of quiet hours, for more than one try.
+async fn break_off(house: &House, paper: &Paper) -> anyhow::Result<()> {
+    paper.tells_in(3);
+    paper.breaks_after(2);
+    house.pass_until(noon() + Duration::from_hours(19)).await;
+    paper.until(house, || paper.tries() > 2).await?;
+    let is_put_off = |row: &Versioned<Notice>| row.pieces == 2 && row.state == NoticeState::Waiting;
+    paper
+        .until_rows(house, |rows| rows.iter().any(is_put_off))
+        .await?;
+    house.pass(Duration::from_secs(6)).await;
+    paper.away(false);
+    Ok(())
+}
 
 #[tokio::test]
 async fn a_death_between_sending_and_recording_repeats_one_message_under_its_nonce()
@@ -67,10 +119,103 @@ async fn what_was_told_together_is_told_together_again_under_its_nonce_after_a_d
     assert_eq!(told.len(), 3, "{told:#?}");
     assert_eq!(told[1].nonce, said[0].nonce);
     assert_eq!(told[1].title, "3 things happened");
-    assert_eq!(told[2].title, "Task T-003 of `walks` landed");
+    assert_eq!(told[2].title, "Task T-003 of `walks` is complete");
     let rows = rows(&second).await?;
     assert!(rows.iter().all(|row| row.state == NoticeState::Sent));
     let repeats: Vec<u32> = rows.iter().map(|row| row.repeats).collect();
     assert_eq!(repeats.iter().sum::<u32>(), 3, "each is counted");
     second.close().await
+}
+
+#[tokio::test]
+async fn what_is_told_together_goes_on_in_the_order_in_which_it_began() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    // The first is gathered, and due after the others, which wait for seven o'clock.
+    let clock = Clock::manual(noon() + Duration::from_hours(19) - Duration::from_mins(4));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let heard = async |count: usize| {
+        paper.until_rows(&house, |rows| rows.len() == count).await?;
+        house.clock.advance(Duration::from_secs(1));
+        anyhow::Ok(())
+    };
+    begun(&house, build(&house), "walks").await?;
+    heard(1).await?;
+    silent(&house, "loop-1-1").await?;
+    heard(2).await?;
+    silent(&house, "loop-1-2").await?;
+    heard(3).await?;
+    let due: Vec<_> = rows(&house).await?.iter().map(|row| row.due).collect();
+    assert!(due[0] > due[1] && due[1] == due[2], "{due:?}");
+    break_off(&house, &paper).await?;
+    let said = paper.said(&house, 3).await?;
+    let pieces: Vec<u32> = said.iter().map(|said| said.piece).collect();
+    assert_eq!(pieces, [0, 1, 2], "each once");
+    for piece in &said {
+        assert_eq!(
+            (piece.title.as_str(), &piece.body, &piece.nonce),
+            ("3 things happened", &said[0].body, &said[0].nonce)
+        );
+    }
+    let places = ["loop-1-2", "loop-1-1", "The build of `walks` began"];
+    let places = places.map(|part| said[0].body.find(part));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted());
+    house.settle().await?;
+    assert_eq!(paper.count(), 3);
+    house.close().await
+}
+
+#[tokio::test]
+async fn of_much_that_waits_each_message_tells_the_newest_and_nothing_twice() -> anyhow::Result<()>
+{
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + Duration::from_hours(11));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    land(&house, &paper, 60).await?;
+    assert_eq!(paper.count(), 0, "nobody is woken");
+    house.pass(Duration::from_hours(9)).await;
+    let said = paper.said(&house, 3).await?;
+    house.settle().await?;
+    let told: Vec<usize> = said.iter().flat_map(landings).collect();
+    let newest_first: Vec<usize> = (1..=60).rev().collect();
+    assert_eq!(told, newest_first);
+    for message in &said {
+        assert_eq!(message.title, "20 things happened");
+    }
+    assert_eq!(paper.count(), 3);
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_message_that_broke_off_stays_whole_however_much_else_waits() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + Duration::from_hours(11));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    // More than one look of the sender takes: it sees only a part of what is in that message.
+    land(&house, &paper, 270).await?;
+    break_off(&house, &paper).await?;
+    house
+        .until("the last message", || async {
+            house.pass(Duration::from_secs(1)).await;
+            let open = rows(&house).await?.iter().any(|row| row.is_open());
+            Ok((!open).then_some(()))
+        })
+        .await?;
+    let said = paper.all();
+    let mut bodies: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for piece in &said {
+        let pieces = bodies.entry(&piece.nonce).or_default();
+        pieces.push(&piece.body);
+    }
+    for pieces in bodies.values() {
+        assert_eq!(pieces.len(), 3, "each once");
+        assert!(pieces.iter().all(|piece| piece == &pieces[0]));
+    }
+    let firsts = said.iter().filter(|said| said.piece == 0);
+    let mut told: Vec<usize> = firsts.flat_map(landings).collect();
+    told.sort_unstable();
+    assert_eq!(told, (1..=270).collect::<Vec<_>>());
+    house.close().await
 }

@@ -3,19 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use ropewalk_orchestrator::Agent;
+use ropewalk_orchestrator::notices::asked_for;
 use ropewalk_orchestrator::questions::{self, Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::NoticeState;
-use ropewalk_schemas::payload::{PhoneLinked, SpecRevisionRefused};
+use ropewalk_schemas::payload::{
+    BuildRequest, HaltBegun, PhoneLinked, SpecRevisionRefused, TaskFailed,
+};
 use ropewalk_schemas::person::Role;
-use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::question::{Question, QuestionKind};
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::timer::Timer;
-use ropewalk_schemas::{EventPattern, Payload, QuestionId, Slug, SpecId, Subject, UserSlug};
-use ropewalk_store::{EventFilter, Query};
+use ropewalk_schemas::{
+    ContentHash, EventPattern, Payload, QuestionId, RepoPath, Slug, SpecId, Subject, TaskId,
+    UserSlug,
+};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
+use serde_json::json;
 
 use super::paper::{Paper, house, listeners, notifier, rows};
-use super::{ask, begun, build, tell};
+use super::{ask, begun, build, completed, tell};
 use crate::house::{House, noon};
 use crate::questions::{asking, open, reminded_at};
 
@@ -166,6 +177,41 @@ async fn of_what_reached_nobody_and_is_closed_nothing_is_left_and_nothing_is_tol
     let said = paper.said(&house, 1).await?;
     assert_eq!((said.len(), said[0].question), (1, Some(waiting)));
     house.close().await
+}
+
+#[tokio::test]
+async fn of_what_somebody_asked_for_nobody_says_that_it_reaches_nobody() -> anyhow::Result<()> {
+    // Whoever asks has seen that note, or asked in the moment in which it was written.
+    for has_seen in [true, false] {
+        let directory = tempfile::tempdir()?;
+        let clock = Clock::manual(noon());
+        let paper = Paper::new(&[]);
+        let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+        let id = ask(&house).await?;
+        house.settle().await?;
+        let noted = rows(&house).await?;
+        assert_eq!(noted.len(), 1, "{noted:#?}");
+        let store = &house.services.store;
+        let question = store.get::<Question>(&id.to_string()).await?;
+        let question = question.context("no question")?;
+        let known = if has_seen { &noted[..] } else { &[] };
+        let mut changes = ChangeSet::new();
+        asked_for(
+            &mut changes,
+            known,
+            ("paper", &question, "ada"),
+            clock.now(),
+        );
+        store.commit(changes).await?;
+        comes(&house, &paper, "ada").await?;
+        paper.said(&house, 1).await?;
+        house.settle().await?;
+        let told = rows(&house).await?;
+        let to: Vec<&str> = told.iter().map(|row| row.receiver.as_str()).collect();
+        assert_eq!(to, ["ada"], "{has_seen}");
+        house.close().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -320,8 +366,117 @@ async fn an_answer_that_nothing_follows_from_is_told_to_who_decides_what_is_buil
     assert_eq!(said[0].to, "ada");
     assert_eq!(
         said[0].title,
-        "The plan of `walks` is not changed as bob answered"
+        "Nothing follows for the plan of `walks` from what bob answered"
     );
     assert!(said[0].body.contains("revision 2 is being written"));
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_stops_everything_is_told_to_the_others_alone_and_at_any_hour() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
+    let paper = Paper::new(&["ada", "bob"]);
+    let house = house(
+        directory.path(),
+        &clock,
+        &paper,
+        &[("ada", &[]), ("bob", &[])],
+    )
+    .await?;
+    begun(&house, build(&house), "walks").await?;
+    let halt = Payload::HaltBegun(HaltBegun {
+        by: UserSlug::parse("ada")?,
+        reason: Some("the disk burns".to_owned()),
+    });
+    tell(&house, Subject::project(), halt).await?;
+    let said = paper.said(&house, 1).await?;
+    // It stands alone, so that it is what a phone shows.
+    assert_eq!(
+        (said[0].to.as_str(), said[0].title.as_str()),
+        ("bob", "ada stopped everything")
+    );
+    house.settle().await?;
+    let rows = rows(&house).await?;
+    let of_halt: Vec<_> = rows
+        .iter()
+        .filter(|row| row.event_type == "halt.begun")
+        .map(|row| (row.receiver.as_str(), row.urgent))
+        .collect();
+    assert_eq!(of_halt, [("bob", true)]);
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_stopped_a_build_is_not_told_that_it_is_stopped() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada", "bob"]);
+    let house = house(
+        directory.path(),
+        &clock,
+        &paper,
+        &[("ada", &[]), ("bob", &[])],
+    )
+    .await?;
+    let (id, store) = (build(&house), &house.services.store);
+    let stopped: Build = serde_json::from_value(json!({
+        "id": id, "spec": id, "revision": 1, "hash": ContentHash::of(b"walks"), "idea": "walks", "user": "ada",
+        "state": "stopped", "stop": "person", "pause_requested": false, "branch": "build/walks", "target": "main",
+        "priority": 5, "working_ms": 0, "correlation_id": id, "created_at": noon(), "completed_at": noon(),
+    }))?;
+    let mut changes = ChangeSet::new();
+    changes.insert(&stopped);
+    store.commit(changes).await?;
+    let wish = Payload::BuildStop(BuildRequest {
+        build_id: id,
+        requested_by: "ada".to_owned(),
+        reason: None,
+    });
+    tell(&house, Subject::build(id), wish).await?;
+    tell(&house, Subject::build(id), completed(&house, id)?).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].to, "bob");
+    assert!(said[0].title.contains("`walks`"), "{said:?}");
+    house.settle().await?;
+    assert_eq!(paper.to("ada"), 0);
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_failure_that_a_question_is_asked_about_is_told_by_that_alone() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (build, task) = (build(&house), TaskId::parse("T-002")?);
+    let question = ask(&house).await?;
+    let check = Validation::passes("true");
+    let file = RepoPath::parse("a.rs")?;
+    let block = TaskBlock::new(task.clone(), "api", Action::Create, file, check);
+    let mut changes = ChangeSet::new();
+    changes.insert(&Task {
+        state: TaskState::Failed,
+        question: Some(question),
+        ..Task::planned(build, 2, block)
+    });
+    house.services.store.commit(changes).await?;
+    let failed = Payload::TaskFailed(TaskFailed {
+        build_id: build,
+        task_id: task.clone(),
+        idea_slug: Slug::parse("walks")?,
+        attempt: 3,
+        category: FailureClass::ValidationFailed,
+        error: "the list is empty".to_owned(),
+        will_retry: false,
+        blocked: 0,
+        continuing: 0,
+        recommended: None,
+    });
+    tell(&house, Subject::task(build, &task), failed).await?;
+    house.settle().await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].question, Some(question));
+    assert_eq!(paper.count(), 1, "{:?}", paper.all());
     house.close().await
 }

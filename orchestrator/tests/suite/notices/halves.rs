@@ -79,7 +79,7 @@ async fn half_of_a_build_is_told_once_together_with_what_else_happened_over_a_de
         assert_eq!(told[0].title, whole);
         let body = &told[0].body;
         assert!(
-            body.contains("Task T-003 landed, 3 of 5 tasks have."),
+            body.contains("Task T-003 is complete, 3 of 5 tasks are."),
             "{body}"
         );
     }

@@ -45,6 +45,8 @@ struct PaperState {
     /// How many pieces everything is told in; all at once where this is nothing.
     pieces: u32,
     is_lost: bool,
+    /// How many more pieces it takes before it is away.
+    takes: Option<u32>,
     /// Whom it reaches beside those that it was made for.
     newcomers: Vec<String>,
 }
@@ -98,6 +100,11 @@ impl Paper {
     /// Tells everything in so many pieces.
     pub(crate) fn tells_in(&self, pieces: u32) {
         self.written().pieces = pieces;
+    }
+
+    /// Takes so many more pieces, and is away then.
+    pub(crate) fn breaks_after(&self, pieces: u32) {
+        self.written().takes = Some(pieces);
     }
 
     /// Takes the next thing and says nothing of it.
@@ -250,6 +257,9 @@ impl Port for Paper {
         let (hangs, number) = {
             let mut written = self.written();
             written.tries += 1;
+            if written.takes == Some(0) {
+                (written.takes, written.is_away) = (None, true);
+            }
             if written.is_away || written.waits.is_some() {
                 let reason = "the paper is away".to_owned();
                 return Err(SendError::Later {
@@ -260,6 +270,7 @@ impl Port for Paper {
             if written.refuses.as_deref() == Some(receiver) {
                 return Err(SendError::Refused("blocked by the user".to_owned()));
             }
+            written.takes = written.takes.map(|left| left - 1);
             written.said.push(SentNotice {
                 to: receiver.to_owned(),
                 nonce: telling.nonce.clone(),

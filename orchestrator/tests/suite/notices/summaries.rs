@@ -114,7 +114,7 @@ async fn a_day_is_summed_up_once_for_who_wants_it_also_over_a_restart() -> anyho
     assert_eq!(told[0].title, "Summary since 2026-11-20 13:00 UTC");
     assert_eq!(
         told[0].body,
-        "Builds: 1 begun, 1 stopped.\nTasks: 2 landed.\n\n\
+        "Builds: 1 begun, 1 stopped.\nTasks: 2 complete.\n\n\
          Models: 2 calls, 2468 tokens, at least $1.50."
     );
     first.close().await?;
@@ -159,7 +159,7 @@ async fn a_summary_says_what_stands_and_waits_for_the_end_of_quiet_hours() -> an
     let told = summaries(&house, &paper, 1).await?;
     assert_eq!(
         told[0].body,
-        "Questions: 2 asked.\n\nUnderway: `walks` is running, 1 of 3 tasks landed.\n\
+        "Questions: 2 asked.\n\nUnderway: `walks` is running, 1 of 3 tasks complete.\n\
          No activity for 7 days: T-002 of `walks`.\nOpen: 2 questions."
     );
     house.close().await

@@ -49,6 +49,7 @@ async fn a_webhook_gets_each_notice_signed_and_again_after_a_failure() -> anyhow
     assert_eq!(sent[0].body, sent[1].body, "the same notice, under its id");
     let body: serde_json::Value = serde_json::from_slice(&sent[1].body)?;
     assert_eq!(body["question"]["id"], id.to_string());
+    assert_eq!(body["question"]["role"], "technical");
     assert_eq!(body["type"], "question.asked");
     for post in &sent {
         let signed = &post.headers["ropewalk-signature"].to_str()?;
