@@ -21,7 +21,8 @@ use ropewalk_store::{
 use crate::graph::{Cycle, Facts, WaitGraph, victim};
 use crate::locks::{self, Announce};
 
-/// How often adding waits is tried again when others change the same rows.
+/// How often adding waits is tried again when others change the same rows. It is no `retry_on_conflict`: a conflict over the rows of
+/// the caller goes to the caller, who alone can read them anew.
 const CONFLICTS: u32 = 16;
 /// How many names one query takes.
 const NAMES: usize = 200;

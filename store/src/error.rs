@@ -154,6 +154,14 @@ impl CommitError {
     pub const fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. } | Self::Fenced { .. })
     }
+
+    /// Returns whether the change set is refused for what it holds: no other try of it is taken.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::Oversized { .. } | Self::HopLimit { .. } | Self::Unwritable { .. }
+        )
+    }
 }
 
 impl Advice for CommitError {

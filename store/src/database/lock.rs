@@ -5,9 +5,10 @@ mod session;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::future::Future;
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Advice;
 use tokio::sync::watch;
 
@@ -22,12 +23,14 @@ pub(crate) use session::{Right, Session};
 pub enum Instance {
     /// Nobody else may.
     Alone,
-    /// Those may who share, too.
+    /// Those may who share, too; all of them have one state directory.
     Sharing,
 }
 
 /// What the lock file says where processes share it.
 const SHARED: &str = "shared";
+/// The file by which processes on one state directory know each other on a server, wherever they run.
+const MARK: &str = "instance.mark";
 
 /// The right to consume, held until it is dropped or the process ends, however it ends.
 ///
@@ -65,6 +68,14 @@ pub enum InstanceLockError {
     /// Processes share it, and this one would not.
     #[error("`ropewalk agent` runs on this state directory")]
     Shared,
+    /// Processes share the database that have another state directory.
+    #[error("`ropewalk agent` ({holder}) shares `{database}` with another state directory")]
+    Apart {
+        /// The server.
+        database: String,
+        /// What the server says of one of them.
+        holder: String,
+    },
     /// A process on this or another machine consumes from the same database.
     #[error("another `ropewalk` ({holder}) already consumes from `{database}`")]
     Taken {
@@ -107,6 +118,9 @@ impl Advice for InstanceLockError {
         let next = match self {
             Self::Held { .. } | Self::Taken { .. } => "stop it first",
             Self::Shared => "stop its processes first",
+            Self::Apart { .. } => {
+                "let all have one state directory, as `project.state` names it, or stop those first"
+            }
             Self::Lost { .. } => "stop that one before this one is started again",
             Self::Location(error) => return error.next(),
             Self::Server { .. } | Self::Unreachable { .. } => return None,
@@ -140,7 +154,13 @@ impl InstanceLock {
         let file = lock_file(state, instance)?;
         let server = match location {
             Location::Sqlite(_) => None,
-            Location::Postgres(server) => Some(take(server, instance).await?),
+            Location::Postgres(server) => {
+                let right = match instance {
+                    Instance::Alone => Right::alone(),
+                    Instance::Sharing => Right::sharing(mark_of(state)?),
+                };
+                Some(take(server, right).await?)
+            }
         };
         Ok(Self {
             _file: file,
@@ -177,14 +197,13 @@ impl InstanceLock {
     }
 }
 
-async fn take(server: &Server, instance: Instance) -> Result<OnServer, InstanceLockError> {
+async fn take(server: &Server, mut right: Right) -> Result<OnServer, InstanceLockError> {
     let failed = |source| InstanceLockError::Server {
         database: server.to_string(),
         source,
     };
     let database = Database::postgres(server)?;
     let mut connection = database.connect(false).await.map_err(failed)?;
-    let mut right = Right::new(instance);
     let refused = |holder| InstanceLockError::Taken {
         database: server.to_string(),
         holder,
@@ -195,9 +214,43 @@ async fn take(server: &Server, instance: Instance) -> Result<OnServer, InstanceL
             taken_by: right.watch(),
             session: Some(Session { connection, right }),
         }),
+        LockOutcome::Apart(other) => Err(InstanceLockError::Apart {
+            database: server.to_string(),
+            holder: other.name,
+        }),
         LockOutcome::Held(holder) => Err(refused(holder.name)),
         LockOutcome::LetGo => Err(refused(process(None))),
     }
+}
+
+/// Returns what a state directory is known by, which is made where it is not there.
+fn mark_of(state: &Path) -> Result<String, InstanceLockError> {
+    let path = state.join(MARK);
+    kept_mark(&path).map_err(|source| InstanceLockError::Unreachable { path, source })
+}
+
+/// Reads the mark in a file, or writes one where it holds none. Two processes may be the first: one keeps the other out for
+/// that moment, and the mark is that of the faster one.
+fn kept_mark(path: &Path) -> io::Result<String> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    file.lock()?;
+    let mut mark = String::new();
+    file.read_to_string(&mut mark)?;
+    // A machine that went down may have left the file alone, without what was written to it, and every such file is alike.
+    let is_nothing = |letter: char| letter == '\0' || letter.is_whitespace();
+    if mark.chars().all(is_nothing) {
+        mark = token::fresh().chars().take(32).collect();
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(mark.as_bytes())?;
+        file.sync_all()?;
+    }
+    Ok(mark)
 }
 
 fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError> {
@@ -246,6 +299,8 @@ fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -259,6 +314,25 @@ mod tests {
         ));
         drop(first);
         InstanceLock::acquire(state.path()).unwrap();
+    }
+
+    #[test]
+    fn a_state_directory_has_one_mark_and_another_one_has_another() {
+        let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mark = mark_of(one.path()).unwrap();
+        assert_eq!(mark_of(one.path()).unwrap(), mark);
+        assert_ne!(mark_of(other.path()).unwrap(), mark);
+        let files = fs::read_dir(one.path()).unwrap();
+        assert_eq!(files.count(), 1, "nothing else is left");
+        // What a machine that went down left is no mark: two such directories are not one.
+        for left in ["", "\0\0"] {
+            let marks = [&one, &other].map(|state| {
+                fs::write(state.path().join(MARK), left).unwrap();
+                mark_of(state.path()).unwrap()
+            });
+            assert_ne!(marks[0], marks[1]);
+            assert_eq!(mark_of(one.path()).unwrap(), marks[0]);
+        }
     }
 
     #[test]

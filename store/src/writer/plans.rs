@@ -266,6 +266,20 @@ async fn pages_that_begin_with_the_newest_are_not_sorted_each_time() {
     }
 }
 
+/// Somebody types a part of an id now and then: that looks through the ids, however large the events are.
+#[tokio::test]
+async fn ids_of_the_timeline_are_looked_for_in_an_index_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let [store, _] = Box::pin(stores(directory.path())).await;
+    let mut connection = store.database.connect(false).await.unwrap();
+    for key in [EventKey::Id, EventKey::Correlation] {
+        let statement = reader::select_event_keys(key, "0123456789ab");
+        let plan = plan(&mut connection, statement).await;
+        let is_covered = |line: &String| line.contains("COVERING INDEX");
+        assert!(!plan.is_empty() && plan.iter().all(is_covered), "{plan:#?}");
+    }
+}
+
 /// Returns whether a line of a plan says that a table which grows is read whole.
 fn scans(line: &str) -> bool {
     let lead = ["SCAN ", "Seq Scan on "];

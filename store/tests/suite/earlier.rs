@@ -35,14 +35,9 @@ async fn a_part_with_a_name_of_before_is_missed_by_nobody(bench: Bench) {
         "loop-1",
     ] {
         let row = component(of);
+        let columns = [("role", "build"), ("state", "idle"), ("last_seen", "0")];
         let body = serde_json::to_string(&row).unwrap();
-        let key = row.key();
-        bench
-            .run(&format!(
-                "INSERT INTO components (key, version, role, state, last_seen, body) \
-                 VALUES ('{key}', 1, 'build', 'idle', 0, '{body}')"
-            ))
-            .await;
+        bench.lay("components", &row.key(), &columns, &body).await;
     }
     let store = bench.open().await;
     let rows = store.list::<Component>(Query::new()).await.unwrap();
@@ -54,21 +49,22 @@ async fn a_part_with_a_name_of_before_is_missed_by_nobody(bench: Bench) {
 async fn a_question_that_reached_nobody_is_one_that_a_notice_says_so_of(bench: Bench) {
     bench.make_tables(BEFORE_NOTICES_TO_NOBODY).await;
     let asked_at = start();
-    let milliseconds = asked_at.timestamp_millis();
+    let milliseconds = asked_at.timestamp_millis().to_string();
     let ids = [1, 2].map(|number| format!("00000000-0000-7000-8000-{number:012}"));
     for (id, state) in ids.iter().zip(["pending", "answered"]) {
-        bench
-            .run(&format!(
-                "INSERT INTO questions (key, version, state, kind, asked_at, body) \
-                 VALUES ('{id}', 1, '{state}', 'blocking', {milliseconds}, '{{}}')"
-            ))
-            .await;
-        bench
-            .run(&format!(
-                "INSERT INTO timers (key, version, name, target, due, body) \
-                 VALUES ('{id}', 1, 'notices.unreached', 'telegram/{id}', 0, '{{}}')"
-            ))
-            .await;
+        let question = [
+            ("state", state),
+            ("kind", "blocking"),
+            ("asked_at", milliseconds.as_str()),
+        ];
+        bench.lay("questions", id, &question, "{}").await;
+        let target = format!("telegram/{id}");
+        let timer = [
+            ("name", "notices.unreached"),
+            ("target", target.as_str()),
+            ("due", "0"),
+        ];
+        bench.lay("timers", id, &timer, "{}").await;
     }
     let store = bench.open().await;
     assert_eq!(store.count::<Timer>(Query::new()).await.unwrap(), 0);

@@ -19,23 +19,32 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Which locks of the schema say that somebody consumes.
 const HELD: &str = "locktype = 'advisory' AND granted AND classid::bigint = x'726f0003'::bigint";
 
-/// A process that consumes, with a state directory of its own.
+/// A process that consumes.
 struct Process {
     lock: InstanceLock,
     store: Store,
-    _state: TempDir,
+    state: Arc<TempDir>,
 }
 
 impl Process {
+    /// Starts one with a state directory of its own.
     async fn start(bench: &Bench, instance: Instance) -> Result<Self, InstanceLockError> {
-        let state = tempfile::tempdir().unwrap();
+        let state = Arc::new(tempfile::tempdir().unwrap());
+        Self::start_in(state, bench, instance).await
+    }
+
+    async fn start_in(
+        state: Arc<TempDir>,
+        bench: &Bench,
+        instance: Instance,
+    ) -> Result<Self, InstanceLockError> {
         let location = bench.location();
         let mut lock = InstanceLock::acquire_for(&location, state.path(), instance).await?;
         let opened = Store::open_holding(&location, bench.clock.clone(), &mut lock).await;
         Ok(Self {
             lock,
             store: opened.unwrap(),
-            _state: state,
+            state,
         })
     }
 
@@ -87,7 +96,14 @@ async fn a_server_that_was_restarted_lets_nobody_else_in_once_it_is_reached_agai
             matches!(refused, Some(InstanceLockError::Taken { .. })),
             "{instance:?}: {refused:?}"
         );
-        let beside = Process::start(&bench, Instance::Sharing).await;
+        let apart = Process::start(&bench, Instance::Sharing).await.err();
+        let is_refused = match instance {
+            Instance::Alone => matches!(apart, Some(InstanceLockError::Taken { .. })),
+            Instance::Sharing => matches!(apart, Some(InstanceLockError::Apart { .. })),
+        };
+        assert!(is_refused, "{instance:?}: {apart:?}");
+        let state = Arc::clone(&first.state);
+        let beside = Process::start_in(state, &bench, Instance::Sharing).await;
         assert_eq!(beside.is_ok(), instance == Instance::Sharing);
         first.commit(&bench).await.unwrap();
         assert!(first.lock.taken().is_none());
@@ -137,6 +153,50 @@ async fn whoever_was_overtaken_is_told_and_never_commits_again() {
     );
     let events = bench.open().await.events(&EventFilter::default()).await;
     assert_eq!(events.unwrap().len(), 1);
+}
+
+/// Has the lock as whoever shares it from another state directory.
+async fn stranger(bench: &Bench) -> PgConnection {
+    let mut stranger = PgConnection::connect(&bench.location).await.unwrap();
+    let take = "SELECT set_config('application_name', 'ropewalk 1/another', false), \
+                pg_advisory_lock_shared(x'726f0003'::int, hashtext(current_schema()))";
+    stranger.execute(take).await.unwrap();
+    stranger
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_another_state_directory_ends_those_who_share_only_by_staying() {
+    let server = PostgresServer::start().unwrap();
+    let bench = Bench::on(&server.url()).await;
+    let first = Process::start(&bench, Instance::Sharing).await.unwrap();
+    first.commit(&bench).await.unwrap();
+    let end = format!(
+        "(SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_locks USING (pid) \
+         WHERE {HELD} AND application_name NOT LIKE '%/another') AS ended"
+    );
+
+    // Whoever is refused has the lock until it has seen who else does.
+    let other = stranger(&bench).await;
+    assert_eq!(count(&server.url(), &end).await, 1);
+    let goes = async {
+        // Long enough for one look at it, and not for two.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        other.close().await.unwrap();
+    };
+    let (committed, ()) = tokio::join!(first.commit(&bench), goes);
+    committed.unwrap();
+    assert!(first.lock.taken().is_none());
+
+    let other = stranger(&bench).await;
+    assert_eq!(count(&server.url(), &end).await, 1);
+    let refused = tokio::time::timeout(PATIENCE, first.commit(&bench)).await;
+    let refused = refused.unwrap();
+    assert!(
+        matches!(refused, Err(CommitError::Superseded(_))),
+        "{refused:?}"
+    );
+    assert!(first.lock.taken().is_some());
+    other.close().await.unwrap();
 }
 
 /// A road to a server which the server does not see the end of.

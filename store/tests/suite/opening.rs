@@ -226,12 +226,8 @@ async fn a_backup_is_made_before_the_tables_are_touched() {
     let bench = Bench::new();
     bench.make_tables(1).await;
     let timer = bench.timer("kept");
-    let insert = format!(
-        "INSERT INTO timers (key, version, body) VALUES ('{}', 1, '{}')",
-        timer.key(),
-        serde_json::to_string(&timer).unwrap()
-    );
-    bench.run(&insert).await;
+    let body = serde_json::to_string(&timer).unwrap();
+    bench.lay("timers", &timer.key(), &[], &body).await;
     // No step leads on from this made-up version, so that what follows the backup fails.
     bench.run("UPDATE _sqlx_migrations SET version = 0").await;
     let refused = open(&bench).await.unwrap_err();

@@ -174,7 +174,7 @@ async fn one_instance_consumes_from_a_database_wherever_it_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_share_a_database_or_one_has_it_alone_wherever_they_run() {
+async fn several_share_a_database_and_a_state_directory_or_one_has_them_alone() {
     let bench = Bench::postgres().await;
     let states = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let location = bench.location();
@@ -184,8 +184,13 @@ async fn several_share_a_database_or_one_has_it_alone_wherever_they_run() {
     let sharing = [
         take(0, Instance::Sharing).await.unwrap(),
         take(0, Instance::Sharing).await.unwrap(),
-        take(1, Instance::Sharing).await.unwrap(),
     ];
+    let apart = take(1, Instance::Sharing).await.unwrap_err();
+    let process = format!("ropewalk {} on 127.0.0.1", std::process::id());
+    assert!(
+        matches!(&apart, InstanceLockError::Apart { holder, .. } if *holder == process),
+        "{apart}"
+    );
     let refused = take(0, Instance::Alone).await.unwrap_err();
     assert!(matches!(refused, InstanceLockError::Shared), "{refused}");
     let refused = take(2, Instance::Alone).await.unwrap_err();
@@ -202,12 +207,23 @@ async fn several_share_a_database_or_one_has_it_alone_wherever_they_run() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let _alone = tokio::time::timeout(PATIENCE, alone).await.unwrap();
+    let alone = tokio::time::timeout(PATIENCE, alone).await.unwrap();
     let refused = take(0, Instance::Sharing).await.unwrap_err();
     assert!(
         matches!(refused, InstanceLockError::Taken { .. }),
         "{refused}"
     );
+    drop(alone);
+    // Whoever had a state directory of its own was kept out by those who are gone, and by nothing that they left.
+    let sharing = async {
+        loop {
+            if let Ok(lock) = take(1, Instance::Sharing).await {
+                break lock;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    drop(tokio::time::timeout(PATIENCE, sharing).await.unwrap());
 }
 
 #[tokio::test]

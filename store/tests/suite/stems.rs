@@ -47,13 +47,13 @@ async fn other_forms_of_a_word_are_found(bench: Bench) {
 /// Makes the tables of the version before, with an item in them.
 async fn make_as_before(bench: &Bench, item: &KnowledgeItem) {
     bench.make_tables(BEFORE_STEMS).await;
+    let columns = [
+        ("kind", "gotcha"),
+        ("state", "candidate"),
+        ("updated_at", "0"),
+    ];
     let body = serde_json::to_string(item).unwrap();
-    let insert = format!(
-        "INSERT INTO knowledge (key, version, kind, state, updated_at, body) \
-         VALUES ('{}', 1, 'gotcha', 'candidate', 0, '{body}')",
-        item.key()
-    );
-    bench.run(&insert).await;
+    bench.lay("knowledge", &item.key(), &columns, &body).await;
 }
 
 async fn what_was_known_before_is_found_by_its_stems_and_goes_on(bench: Bench) {

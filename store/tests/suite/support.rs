@@ -135,6 +135,20 @@ impl Bench {
         }
     }
 
+    /// Lays a row past the store, as an earlier version of the program left it: `columns` are those that this table had beside
+    /// the key, the version and the body.
+    pub(crate) async fn lay(&self, table: &str, key: &str, columns: &[(&str, &str)], body: &str) {
+        let fixed = [("key", key), ("version", "1"), ("body", body)];
+        let row = || fixed.iter().chain(columns);
+        let names: Vec<&str> = row().map(|(name, _)| *name).collect();
+        // Each database reads the digits of a number in a text.
+        let values = row().map(|(_, value)| format!("'{}'", value.replace('\'', "''")));
+        let values: Vec<String> = values.collect();
+        let (names, values) = (names.join(", "), values.join(", "));
+        self.run(&format!("INSERT INTO {table} ({names}) VALUES ({values})"))
+            .await;
+    }
+
     async fn raw_file(&self) -> SqliteConnection {
         let made = format!("{}?mode=rwc", self.location);
         SqliteConnection::connect(&made).await.unwrap()

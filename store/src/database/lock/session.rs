@@ -2,13 +2,15 @@
 
 use tokio::sync::watch;
 
-use super::Instance;
 use crate::database::dialect::{Purpose, Statement, lock_name};
 use crate::database::{Connection, TakeoverError};
 use crate::value::Value;
 
 /// Tells a session from any other that the server has had.
 const IDENTITY: &str = "CAST(EXTRACT(EPOCH FROM backend_start) * 1000000 AS BIGINT)";
+
+/// What stands between the name of a session and the mark of its state directory.
+const BEFORE_MARK: &str = "/";
 
 /// A session that holds the lock.
 #[derive(Debug)]
@@ -20,9 +22,12 @@ pub(crate) struct Session {
 /// What a process needs to take the lock again in each session that follows one that broke.
 #[derive(Debug)]
 pub(crate) struct Right {
-    instance: Instance,
+    /// The mark of the state directory, which all have who share the lock; none where it is not shared.
+    mark: Option<String>,
     /// The session that has it, or had it last.
     session: Option<Identity>,
+    /// Who of another state directory had it when it was to be taken again, the last time.
+    stranger: Option<Identity>,
     /// Who has it instead, for good.
     taken_by: watch::Sender<Option<String>>,
 }
@@ -40,6 +45,8 @@ pub(super) enum LockOutcome {
     Taken,
     /// Refused for the session that has it.
     Held(Holder),
+    /// Refused for a session that shares it with another state directory: whoever has that does not see what happens here.
+    Apart(Holder),
     /// Refused, but whoever had it has let it go meanwhile.
     LetGo,
 }
@@ -52,10 +59,21 @@ pub(super) struct Holder {
 }
 
 impl Right {
-    pub(super) fn new(instance: Instance) -> Self {
+    /// Returns the right of a process that shares it with nobody.
+    pub(super) fn alone() -> Self {
+        Self::with(None)
+    }
+
+    /// Returns the right of a process that shares it with those whose state directory has the same `mark`.
+    pub(super) fn sharing(mark: String) -> Self {
+        Self::with(Some(mark))
+    }
+
+    fn with(mark: Option<String>) -> Self {
         Self {
-            instance,
+            mark,
             session: None,
+            stranger: None,
             taken_by: watch::Sender::new(None),
         }
     }
@@ -69,20 +87,26 @@ impl Right {
         &mut self,
         connection: &mut Connection,
     ) -> Result<LockOutcome, sqlx::Error> {
-        let rows = connection.fetch(attempt(self.instance)).await?;
-        let mut values = rows.into_iter().flatten();
-        if values.next() == Some(Value::Integer(1)) {
-            self.session = identity(&mut values);
-            return Ok(LockOutcome::Taken);
+        if let Some(mark) = &self.mark {
+            // Said before it is taken: of two who come at once, one at least sees the other.
+            connection.execute(marked(mark)).await?;
         }
-        let rows = connection.fetch(holder()).await?;
+        let rows = connection.fetch(attempt(self.mark.is_some())).await?;
         let mut values = rows.into_iter().flatten();
-        let name = values.next().and_then(Value::into_text);
+        if values.next() != Some(Value::Integer(1)) {
+            let holder = found(connection, holder()).await?;
+            return Ok(holder.map_or(LockOutcome::LetGo, LockOutcome::Held));
+        }
         let session = identity(&mut values);
-        Ok(match name.zip(session) {
-            Some((name, session)) => LockOutcome::Held(Holder { name, session }),
-            None => LockOutcome::LetGo,
-        })
+        if let Some(mark) = &self.mark
+            && let Some(other) = found(connection, stranger(mark)).await?
+        {
+            // Whoever comes next must not find it here.
+            connection.execute(give_back()).await?;
+            return Ok(LockOutcome::Apart(other));
+        }
+        self.session = session;
+        Ok(LockOutcome::Taken)
     }
 
     /// Takes the lock in a session that follows one that broke; refused for ever once another process has it.
@@ -96,17 +120,32 @@ impl Right {
             connection.execute(end(before)).await?;
         }
         let before = self.session;
-        match self.take(connection).await? {
-            LockOutcome::Taken => Ok(()),
-            LockOutcome::Held(other) if Some(other.session) != before => {
-                self.taken_by.send_replace(Some(other.name));
-                self.check()
+        let outcome = self.take(connection).await?;
+        let (stranger, overtaken) = match outcome {
+            LockOutcome::Taken => {
+                self.stranger = None;
+                return Ok(());
             }
-            // It is free, or about to be.
-            LockOutcome::Held(_) | LockOutcome::LetGo => Err(sqlx::Error::Io(
-                std::io::Error::other("the lock of the database is just being let go"),
-            )),
+            LockOutcome::Held(other) => {
+                let is_another = Some(other.session) != before;
+                (None, is_another.then_some(other.name))
+            }
+            // Whoever is refused for its state directory has the lock for a moment, too; who stays has it for good.
+            LockOutcome::Apart(other) => {
+                let stays = self.stranger == Some(other.session);
+                (Some(other.session), stays.then_some(other.name))
+            }
+            LockOutcome::LetGo => (None, None),
+        };
+        self.stranger = stranger;
+        if let Some(name) = overtaken {
+            self.taken_by.send_replace(Some(name));
+            return self.check();
         }
+        // It is free, or about to be.
+        Err(sqlx::Error::Io(std::io::Error::other(
+            "the lock of the database is just being let go",
+        )))
     }
 
     /// Fails when another process has the lock.
@@ -125,15 +164,22 @@ fn identity(values: &mut impl Iterator<Item = Value>) -> Option<Identity> {
 }
 
 /// Returns a select that tries to take the lock, and says which session did.
-fn attempt(instance: Instance) -> Statement {
-    let function = match instance {
-        Instance::Alone => "pg_try_advisory_lock",
-        Instance::Sharing => "pg_try_advisory_lock_shared",
+fn attempt(is_shared: bool) -> Statement {
+    let function = if is_shared {
+        "pg_try_advisory_lock_shared"
+    } else {
+        "pg_try_advisory_lock"
     };
     let lock = lock_name(Purpose::Consume);
     Statement::new(&format!(
         "SELECT {function}({lock}), pid, {IDENTITY} FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     ))
+}
+
+/// Returns a select that lets go of the lock that is shared.
+fn give_back() -> Statement {
+    let lock = lock_name(Purpose::Consume);
+    Statement::new(&format!("SELECT pg_advisory_unlock_shared({lock})"))
 }
 
 /// Returns a select that ends a session of this process.
@@ -148,15 +194,57 @@ fn end(session: Identity) -> Statement {
     end
 }
 
+/// Returns a select by which a session says which state directory it is of.
+fn marked(mark: &str) -> Statement {
+    let mut marked = Statement::new(&format!(
+        "SELECT set_config('application_name', split_part(current_setting('application_name'), '{BEFORE_MARK}', 1) \
+         || '{BEFORE_MARK}' || CAST("
+    ));
+    marked.bind(mark).push(" AS TEXT), false)");
+    marked
+}
+
 /// Returns a select of who holds the lock.
 fn holder() -> Statement {
+    let mut holder = holders();
+    holder.push(" LIMIT 1");
+    holder
+}
+
+/// Returns a select of who shares the lock and is of another state directory than the one with `mark`. Who says nothing of
+/// that, as an earlier version, is not held to be.
+fn stranger(mark: &str) -> Statement {
+    let mut stranger = holders();
+    stranger
+        .push(&format!(
+            " AND split_part(application_name, '{BEFORE_MARK}', 2) NOT IN ('', CAST("
+        ))
+        .bind(mark)
+        .push(" AS TEXT)) LIMIT 1");
+    stranger
+}
+
+fn holders() -> Statement {
     // A lock with two numbers is listed with both of them taken for positive.
     Statement::new(&format!(
-        "SELECT application_name || COALESCE(' on ' || host(client_addr), ''), pid, {IDENTITY} \
+        "SELECT split_part(application_name, '{BEFORE_MARK}', 1) || COALESCE(' on ' || host(client_addr), ''), pid, {IDENTITY} \
          FROM pg_locks JOIN pg_stat_activity USING (pid) \
          WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
          AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-         AND classid::bigint = {} AND objid::bigint = hashtext(current_schema())::bigint & 4294967295 LIMIT 1",
+         AND classid::bigint = {} AND objid::bigint = hashtext(current_schema())::bigint & 4294967295",
         Purpose::Consume as i32
     ))
+}
+
+/// Runs a select of who holds the lock.
+async fn found(
+    connection: &mut Connection,
+    select: Statement,
+) -> Result<Option<Holder>, sqlx::Error> {
+    let rows = connection.fetch(select).await?;
+    let mut values = rows.into_iter().flatten();
+    let name = values.next().and_then(Value::into_text);
+    let session = identity(&mut values);
+    let holder = name.zip(session);
+    Ok(holder.map(|(name, session)| Holder { name, session }))
 }
