@@ -51,7 +51,9 @@ impl Advice for Stranger {
 impl Advice for LinkError {
     fn next(&self) -> Option<String> {
         Some(match self {
-            Self::Unknown(_) => "`ropewalk people list` shows who works on the project".to_owned(),
+            Self::Unknown(name) => format!(
+                "`ropewalk people token {name}` prints the section that somebody new needs, and `ropewalk people list` shows who is there"
+            ),
             Self::Code => "`ropewalk people link` prints another".to_owned(),
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),
@@ -109,6 +111,7 @@ impl Advice for AbandonError {
             Self::Unknown(_) => Some(IDEAS.to_owned()),
             Self::Forbidden(error) => error.next(),
             Self::Already(_) | Self::Landed(_) => None,
+            Self::TooLong(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
@@ -135,6 +138,13 @@ impl Advice for RequestError {
             Self::Landed { spec, .. } => format!(
                 "for a change say `ropewalk spec revise {spec} WORDS`, for something new `ropewalk idea new`"
             ),
+            Self::Built { plan, .. } => {
+                let spec = plan.spec;
+                let goes_on = plan.progress.at_rest().map_or_else(String::new, |build| {
+                    format!("`ropewalk build resume {build}` lets that go on; ")
+                });
+                format!("{goes_on}for a change say `ropewalk spec revise {spec} WORDS`")
+            }
             Self::State { spec, .. } => {
                 format!("`ropewalk spec show {spec}` shows what became of it")
             }
@@ -179,6 +189,10 @@ impl Advice for ApproveError {
             }
             Self::Forbidden(error) => return error.next(),
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+            Self::Elsewhere { spec, plan, .. } => format!(
+                "say what is to change with `ropewalk spec revise {} WORDS`, and put this one away with `ropewalk spec reject {spec}`",
+                plan.spec
+            ),
             Self::NotReady {
                 spec,
                 state: SpecState::Draft,
@@ -212,6 +226,7 @@ impl Advice for SteerError {
                 | BuildState::Verifying => None,
             },
             Self::Abandoned { .. } => None,
+            Self::TooLong(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
@@ -226,6 +241,7 @@ impl Advice for TaskError {
             }
             Self::State(refused) => refused.instead.clone(),
             Self::Words => None,
+            Self::TooLong(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
@@ -326,6 +342,7 @@ impl Advice for RefusedAnswer {
     fn next(&self) -> Option<String> {
         match self {
             Self::Forbidden(error) => error.next(),
+            Self::TooLong(error) => error.next(),
             Self::Answer(error) => error.next(),
         }
     }

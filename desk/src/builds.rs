@@ -16,6 +16,7 @@ use ropewalk_schemas::{BuildId, EventId, Payload, Priority, Slug, Subject, TaskI
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 use serde::Serialize;
 
+use crate::length::{self, LengthError};
 use crate::people::{PermissionError, Person};
 
 /// Lists the builds that `build` goes on from, the newest first, back to the one whose ground was laid: one that gave way
@@ -79,6 +80,9 @@ pub enum SteerError {
     /// It has no use for a priority.
     #[error("{}", .0.what())]
     Illegal(IllegalRequest),
+    /// The reason is too long.
+    #[error(transparent)]
+    TooLong(#[from] LengthError),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -149,6 +153,7 @@ pub async fn steer(
     reason: Option<String>,
 ) -> Result<EventId, SteerError> {
     admits(build, wish, person)?;
+    length::said("the reason", reason.as_deref())?;
     let request = BuildRequest {
         build_id: build.id,
         requested_by: person.name.to_string(),
@@ -184,7 +189,8 @@ pub async fn preview_stop(
     })
 }
 
-fn admits(build: &Build, wish: Wish, person: &Person) -> Result<(), SteerError> {
+/// Refuses what makes no sense of a build, or what the person may not wish of it.
+pub fn admits(build: &Build, wish: Wish, person: &Person) -> Result<(), SteerError> {
     person.demand(Right::Stop)?;
     // What still runs of a build that gives way can be stopped; the rest of it is another build's.
     let still_runs = wish == Wish::Stop && build.gives_way();

@@ -9,10 +9,8 @@ use ropewalk_store::{
     ChangeSet, CommitError, CommitFailure, ReadError, Store, Versioned, retry_on_conflict,
 };
 
+use crate::length::{self, LengthError, SAID_BYTES};
 use crate::people::{PermissionError, Person};
-
-/// The most bytes of what is said as the reason.
-const MOST_REASON_BYTES: usize = 8 * 1024;
 
 /// Says why nothing became of it.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +22,7 @@ pub enum HaltError {
     #[error("{}", .0.told())]
     Already(Box<Halt>),
     /// The reason is too long.
-    #[error(
-        "nothing is stopped yet: the reason has {0} bytes, and {MOST_REASON_BYTES} is the most"
-    )]
+    #[error("nothing is stopped yet: the reason has {0} bytes, and {SAID_BYTES} is the most")]
     TooLong(usize),
     /// Nothing is stopped.
     #[error("nothing is stopped")]
@@ -61,10 +57,8 @@ pub async fn stop(
     reason: Option<String>,
 ) -> Result<Halt, HaltError> {
     person.demand(Right::Stop)?;
-    let bytes = reason.as_deref().map_or(0, str::len);
-    if bytes > MOST_REASON_BYTES {
-        return Err(HaltError::TooLong(bytes));
-    }
+    let said = length::said("the reason", reason.as_deref());
+    said.map_err(|LengthError { bytes, .. }| HaltError::TooLong(bytes))?;
     let halt = Halt {
         scope: Halt::EVERYTHING.to_owned(),
         by: person.name.clone(),

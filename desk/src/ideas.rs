@@ -11,11 +11,13 @@ use ropewalk_schemas::idea::{
     Attachment, Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
 use ropewalk_schemas::payload::IdeationMessage;
-use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::{
     CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
 };
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
+
+use crate::specifications::plan::{self, IdeaPlan};
 
 pub use abandonment::{AbandonError, AbandonmentPreview, abandon, preview_abandonment};
 
@@ -241,28 +243,28 @@ pub async fn unfinished(store: &Store, slug: &Slug) -> Result<Session, ChatError
 
 /// Says how an idea goes on that has been talked about to the end: by its specification, as far as that has come.
 pub async fn next_step(store: &Store, slug: &Slug) -> Result<String, ReadError> {
-    let of_idea = || Query::new().equal("idea", slug.as_str());
-    let builds = store.list::<Build>(of_idea()).await?;
-    let landed = builds.iter().find(|build| build.merged.is_some());
-    let specs = store.list::<Specification>(of_idea().order_by("created_at"));
-    let newest = specs.await?.pop();
+    let counts = plan::counting(store, slug).await?;
     let show = |spec| format!("`ropewalk spec show {spec}`");
-    let change = |spec| format!("for a change say `ropewalk spec revise {spec} WORDS`");
-    Ok(match (newest.map(|spec| (spec.id, spec.state)), landed) {
-        (Some((spec, SpecState::Draft)), _) => {
-            format!("{} shows its specification once it is written", show(spec))
+    match counts.map(|spec| (spec.id, spec.state)) {
+        Some((spec, SpecState::Draft)) => {
+            let shown = show(spec);
+            return Ok(format!(
+                "{shown} shows its specification once it is written"
+            ));
         }
-        (Some((spec, SpecState::Generated)), _) => {
-            format!(
-                "{} shows its specification, which waits for you",
-                show(spec)
-            )
+        Some((spec, SpecState::Generated)) => {
+            let shown = show(spec);
+            return Ok(format!(
+                "{shown} shows its specification, which waits for you"
+            ));
         }
-        (Some((spec, SpecState::Approved)), _) => change(spec),
-        (_, Some(build)) => change(build.spec),
-        (Some((_, SpecState::Rejected)) | None, None) => {
-            format!("go on with `ropewalk spec generate {slug}`")
-        }
+        Some((_, SpecState::Approved | SpecState::Rejected)) | None => {}
+    }
+    Ok(match plan::of_idea(store, slug).await? {
+        Some(IdeaPlan { spec, progress }) => format!(
+            "for a change say `ropewalk spec revise {spec} WORDS`, which changes its specification, {progress}"
+        ),
+        None => format!("go on with `ropewalk spec generate {slug}`"),
     })
 }
 

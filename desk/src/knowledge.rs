@@ -1,5 +1,6 @@
 //! What people want remembered.
 
+pub use ropewalk_knowledge::decide::{LONGEST, LONGEST_TOPIC, MOST_NAMED};
 use ropewalk_knowledge::{Draft, RecordOutcome, Refusal, record};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::knowledge::KnowledgeKind;

@@ -19,6 +19,7 @@ pub mod halt;
 pub mod health;
 pub mod ideas;
 pub mod knowledge;
+pub mod length;
 pub mod people;
 pub mod phones;
 pub mod questions;

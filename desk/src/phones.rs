@@ -7,7 +7,8 @@ use ropewalk_schemas::payload::PhoneLinked;
 use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
 use ropewalk_schemas::{ContentHash, Event, Payload, Subject, UserSlug};
 use ropewalk_store::{
-    ChangeSet, CommitError, CommitOrRead, Query, ReadError, Store, Versioned, retry_on_conflict,
+    ChangeSet, CommitError, CommitFailure, CommitOrRead, Query, ReadError, Store, Versioned,
+    retry_on_conflict,
 };
 
 use crate::people::{People, Person};
@@ -61,26 +62,50 @@ pub async fn link(
     linked: ChatUser,
 ) -> Result<Person, LinkError> {
     let hash = ContentHash::of(code.as_bytes());
+    // Somebody may write in the same chat meanwhile; where somebody else was faster with the code, it is gone by the next look.
+    retry_on_conflict!(LinkError, linked.chat, {
+        let (person, changes) = linking(context, people, &hash, linked).await?;
+        context.store.commit(changes).await?;
+        Ok(Some(person))
+    })
+}
+
+/// Returns who is linked by the code with `hash`, and what that changes.
+async fn linking(
+    context: &Context,
+    people: &People,
+    hash: &ContentHash,
+    linked: ChatUser,
+) -> Result<(Person, ChangeSet), LinkError> {
     let phones = context.store.list::<Phone>(Query::new()).await?;
     let is_meant = |phone: &&Versioned<Phone>| {
         let code = phone.code.as_ref();
-        code.is_some_and(|code| code.hash == hash && context.now() < code.until)
+        code.is_some_and(|code| code.hash == *hash && context.now() < code.until)
     };
     let phone = phones.iter().find(is_meant).ok_or(LinkError::Code)?;
     let person = people.named(phone.person.as_str()).ok_or(LinkError::Code)?;
-    let mut changes = ChangeSet::new();
-    changes.update(
-        phone,
-        &Phone {
-            linked: Some(linked),
-            ..phone.anew()
-        },
-    );
-    // Whoever was somebody else there is not any more.
     let others = phones.iter().filter(|other| other.person != phone.person);
-    for other in others.filter(|other| other.linked == Some(linked)) {
+    let others = others.filter(|other| other.linked == Some(linked));
+    let others: Vec<&Versioned<Phone>> = others.collect();
+    let mut changes = ChangeSet::new();
+    let named = Phone {
+        linked: Some(linked),
+        ..phone.anew()
+    };
+    // Who is called otherwise in the same chat goes on with what is talked about there.
+    let talks = others.first().map(|before| Phone {
+        idea: before.idea.clone(),
+        shown: before.shown,
+        listens: before.listens,
+        awaits: before.awaits,
+        ..named.clone()
+    });
+    changes.update(phone, &talks.unwrap_or(named));
+    // Whoever was somebody else there is not any more.
+    for other in others {
         let unlinked = Phone {
             linked: None,
+            listens: false,
             ..other.record.clone()
         };
         changes.update(other, &unlinked);
@@ -89,12 +114,7 @@ pub async fn link(
         person: person.name.clone(),
     });
     changes.emit(context.event(Subject::phone(&person.name), payload));
-    match context.store.commit(changes).await {
-        Ok(_) => Ok(person),
-        // Somebody else was faster with it.
-        Err(CommitError::Conflict { .. }) => Err(LinkError::Code),
-        Err(error) => Err(error.into()),
-    }
+    Ok((person, changes))
 }
 
 /// Forgets the phone that a code linked, and the code that would link one; returns whether there was any.
@@ -188,6 +208,15 @@ pub async fn change_and_tell(
         context.store.commit(changes).await?;
         Ok(Some(()))
     })
+}
+
+impl CommitFailure for LinkError {
+    fn commit_error(&self) -> Option<&CommitError> {
+        match self {
+            Self::Commit(error) => Some(error),
+            Self::Unknown(_) | Self::Code | Self::Read(_) => None,
+        }
+    }
 }
 
 impl From<CommitOrRead> for LinkError {

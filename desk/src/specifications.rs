@@ -3,12 +3,12 @@
 mod approval;
 mod folder;
 mod outline;
+pub(crate) mod plan;
 
 use std::fmt::Write as _;
 
 use ropewalk_orchestrator::{Context, questions};
 use ropewalk_runtime::terminal;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
@@ -26,7 +26,8 @@ use crate::people::{PermissionError, Person};
 
 pub use approval::{ApproveError, ApprovedRevision, add_approval, approve, approved_by};
 pub use folder::departures;
-pub use outline::outline;
+pub use outline::{Outline, OutlineExtent, outline};
+pub use plan::{IdeaPlan, PlanProgress, counting};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -107,6 +108,14 @@ pub enum RequestError {
         /// Its specification.
         spec: SpecId,
     },
+    /// The idea is built by a specification already: a change is a revision of that.
+    #[error("the idea `{idea}` is built by specification `{}` already, {}", .plan.spec, .plan.progress)]
+    Built {
+        /// The idea.
+        idea: Slug,
+        /// That specification, and how far it has come.
+        plan: IdeaPlan,
+    },
     /// The specification is in a state in which this cannot be done.
     #[error("specification `{spec}` is {state}, so {what}")]
     State {
@@ -185,8 +194,11 @@ pub async fn add_request(
         .store
         .list::<Specification>(Query::new().equal("idea", idea.as_str()))
         .await?;
+    let plan = plan::of_idea(&context.store, idea).await?;
+    // Beside the one by which it is built no other is approved: whoever asks is sent to that.
     let is_on_its_way = |spec: &&Versioned<Specification>| {
         matches!(spec.state, SpecState::Draft | SpecState::Generated)
+            && plan.is_none_or(|plan| plan.spec == spec.id)
     };
     if let Some(spec) = earlier.iter().find(is_on_its_way) {
         return Err(RequestError::OnItsWay {
@@ -195,14 +207,16 @@ pub async fn add_request(
             state: spec.state,
         });
     }
-    let builds = context
-        .store
-        .list::<Build>(Query::new().equal("idea", idea.as_str()))
-        .await?;
-    if let Some(build) = builds.iter().find(|build| build.merged.is_some()) {
-        return Err(RequestError::Landed {
-            idea: idea.clone(),
-            spec: build.spec,
+    if let Some(plan) = plan {
+        let idea = idea.clone();
+        return Err(match plan.progress {
+            PlanProgress::Landed => RequestError::Landed {
+                idea,
+                spec: plan.spec,
+            },
+            PlanProgress::Approved | PlanProgress::Built { .. } => {
+                RequestError::Built { idea, plan }
+            }
         });
     }
     // Two requests at once would both find nothing on its way: the idea is what they both hold.
@@ -302,6 +316,10 @@ pub async fn add_revision(
             "there is no revision to change",
             "ask for a specification with `ropewalk spec generate`",
         ));
+    }
+    if let Some(plan) = plan::in_place_of(&context.store, found).await? {
+        let idea = found.idea.clone();
+        return Err(RequestError::Built { idea, plan });
     }
     let mut after = found.record.clone();
     after.state = SpecState::Draft;

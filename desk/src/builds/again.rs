@@ -223,7 +223,7 @@ impl Again {
 /// Returns what was given for an answer: a choice with its words where it takes some, or words alone.
 fn given<'a>(question: &Question, answer: &'a Answer) -> AnswerInput<'a> {
     let Some(picked) = &answer.choice else {
-        return AnswerInput::Typed(&answer.text);
+        return AnswerInput::Words(&answer.text);
     };
     let choices = question.choices.iter();
     let mut taking_words = choices.filter(|choice| choice.with_words);
@@ -243,6 +243,8 @@ struct Forerunner {
     tasks: Vec<Task>,
     attempts: Vec<Attempt>,
     evidence: Vec<Evidence>,
+    /// What people were asked about it and answered: who goes on with a task of it is told that.
+    answered: Vec<Question>,
 }
 
 impl Forerunner {
@@ -252,6 +254,8 @@ impl Forerunner {
         let tasks = records(store.list::<Task>(of_build()).await?);
         let attempts = records(store.list::<Attempt>(of_build()).await?);
         let evidence = records(store.list::<Evidence>(of_build()).await?);
+        let mut answered = records(store.list::<Question>(of_build()).await?);
+        answered.retain(|question| answer_of(question).is_some());
         // Who goes on from what was merged goes on where every build begins.
         let merged = build.merged.clone().filter(|_| build.branch != next.branch);
         Ok(Self {
@@ -264,6 +268,7 @@ impl Forerunner {
             tasks,
             attempts,
             evidence,
+            answered,
         })
     }
 
@@ -277,6 +282,9 @@ impl Forerunner {
         }
         for seen in &self.evidence {
             changes.insert(seen);
+        }
+        for question in &self.answered {
+            changes.insert(question);
         }
     }
 }

@@ -187,14 +187,19 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     if complete > NAMED {
         lines.push(format!("• and {} more", complete - NAMED));
     }
-    let objections = review::objections(store, build.id).await?.into_iter();
+    let objections = review::objections(store, build).await?.into_iter();
     let objections: Vec<String> = objections
         .map(|objection| format!("\n**But:** {}", objection.told))
         .collect();
+    let unseen = if review::is_outdated(store, build).await? {
+        "\n**But:** it is not reviewed yet as it stands"
+    } else {
+        ""
+    };
     let objections = objections.concat();
     Ok(format!(
         "`{branch}`{at} goes into `{target}`; where no gate has seen what that comes to, one sees it first.{others}\n\n\
-         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{objections}\n\n{}",
+         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{objections}{unseen}\n\n{}",
         lines.join("\n")
     ))
 }

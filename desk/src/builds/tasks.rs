@@ -10,10 +10,9 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned, task_key};
 
+use crate::length::{self, LengthError, SAID_BYTES};
 use crate::people::Person;
-
-/// The most bytes of what is said at once.
-const MOST_SAID_BYTES: usize = 8 * 1024;
+use crate::views::build::holder::{self, HolderView};
 
 /// Says why nothing became of a wish about tasks.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +32,11 @@ pub enum TaskError {
     #[error("no task of build {0} is open")]
     NoneOpen(BuildId),
     /// Nothing was said, or too much.
-    #[error("say something of at most {MOST_SAID_BYTES} bytes, after the build and perhaps a task")]
+    #[error("say something of at most {SAID_BYTES} bytes, after the build and perhaps a task")]
     Words,
+    /// The advice for the next try is too long.
+    #[error(transparent)]
+    TooLong(#[from] LengthError),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -67,9 +69,14 @@ pub async fn retry(
     person: &Person,
     guidance: Option<String>,
 ) -> Result<bool, TaskError> {
+    length::said("the guidance", guidance.as_deref())?;
     let row = context.store.get::<Task>(&task_key(build.id, task)).await?;
     let row = row.ok_or_else(|| unknown(build, task.as_str()))?;
-    illegal::retry(&row)?;
+    if let Err(refused) = illegal::retry(&row) {
+        return Err(explained(&context.store, build, &row, refused)
+            .await?
+            .into());
+    }
     illegal::run_again(build, "be resumed")?;
     let context = context.for_claim(build.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
@@ -95,7 +102,7 @@ pub async fn tell(
     person: &Person,
     text: &str,
 ) -> Result<Vec<TaskId>, TaskError> {
-    if text.trim().is_empty() || text.len() > MOST_SAID_BYTES {
+    if text.trim().is_empty() || text.len() > SAID_BYTES {
         return Err(TaskError::Words);
     }
     let hears = |task: &Task| match named {
@@ -142,6 +149,24 @@ async fn still_worked_on(store: &Store, build: &Build) -> Result<Vec<Versioned<T
         before = row.continues;
     }
     Ok(found)
+}
+
+/// Says of a task that waits for the owners of files who they are, how they stand, and what ends the wait.
+async fn explained(
+    store: &Store,
+    build: &Build,
+    task: &Task,
+    refused: IllegalRequest,
+) -> Result<IllegalRequest, ReadError> {
+    let holders = holder::awaited(store, build, std::slice::from_ref(task)).await?;
+    let told: Vec<String> = holders.iter().map(HolderView::in_words).collect();
+    Ok(match told.as_slice() {
+        [] => refused,
+        told => IllegalRequest {
+            instead: Some(told.join("; ")),
+            ..refused
+        },
+    })
 }
 
 fn unknown(build: &Build, task: &str) -> TaskError {

@@ -13,6 +13,7 @@ use ropewalk_store::{
 };
 use serde::Serialize;
 
+use crate::length::{self, LengthError};
 use crate::people::{PermissionError, Person};
 
 /// Says why an idea was not abandoned.
@@ -30,6 +31,9 @@ pub enum AbandonError {
     /// Everything of it is landed.
     #[error("the idea `{0}` is landed, and nothing of it is left to abandon")]
     Landed(Slug),
+    /// The reason is too long.
+    #[error(transparent)]
+    TooLong(#[from] LengthError),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -127,6 +131,7 @@ pub async fn abandon(
     reason: Option<String>,
 ) -> Result<(), AbandonError> {
     by.demand(Right::Stop)?;
+    length::said("the reason", reason.as_deref())?;
     retry_on_conflict!(AbandonError, slug, {
         let Remains {
             idea,

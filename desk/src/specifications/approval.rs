@@ -1,16 +1,17 @@
 //! What it takes to approve a revision: somebody who may, and the hash of what was shown.
 
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{Approval, Price, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{
-    ChangeSet, CommitError, CommitFailure, ReadError, Versioned, retry_on_conflict,
+    ChangeSet, CommitError, CommitFailure, ReadError, Store, Versioned, retry_on_conflict,
 };
 
 use super::close_questions;
-use crate::ideas::is_abandoned;
+use super::plan::{self, IdeaPlan};
 use crate::people::{PermissionError, Person};
 use crate::views::specification::number_of;
 
@@ -58,6 +59,19 @@ pub enum ApproveError {
     /// The idea was given up.
     #[error("the idea `{0}` was abandoned, and nothing of it is built any more")]
     Abandoned(Slug),
+    /// The idea is built by another specification.
+    #[error(
+        "specification `{spec}` is not that by which the idea `{idea}` is built: that is `{}`, {}",
+        .plan.spec, .plan.progress
+    )]
+    Elsewhere {
+        /// The specification.
+        spec: SpecId,
+        /// The idea.
+        idea: Slug,
+        /// The other specification, and how far it has come.
+        plan: IdeaPlan,
+    },
     /// There is nothing to approve.
     #[error("specification `{spec}` is {state}, and only a generated one can be approved")]
     NotReady {
@@ -139,39 +153,17 @@ pub async fn add_approval(
     hash: &ContentHash,
     (by, priority): (&UserSlug, Priority),
 ) -> Result<ApprovedRevision, ApproveError> {
-    if is_abandoned(&context.store, &spec.idea).await? {
+    let idea = context.store.get::<Idea>(spec.idea.as_str()).await?;
+    if idea
+        .as_ref()
+        .is_some_and(|idea| idea.state == IdeaState::Abandoned)
+    {
         return Err(ApproveError::Abandoned(spec.idea.clone()));
     }
-    if let Some(approval) = spec.approval_of_newest() {
-        let meant = number_of(&context.store, spec, hash).await?;
-        if let Some(revision) = meant.filter(|revision| *revision > approval.revision) {
-            return Err(ApproveError::PutAway {
-                spec: spec.id,
-                revision,
-                approved: approval.revision,
-            });
-        }
-        return Err(ApproveError::Already {
-            spec: spec.id,
-            by: approval.by.clone(),
-            at: approval.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        });
-    }
-    let newest = match (spec.state, &spec.hash) {
-        (SpecState::Generated, Some(newest)) => newest,
-        (state, _) => {
-            return Err(ApproveError::NotReady {
-                spec: spec.id,
-                state,
-            });
-        }
-    };
-    if newest != hash {
-        return Err(ApproveError::Stale {
-            spec: spec.id,
-            given: hash.clone(),
-            revision: spec.revision,
-        });
+    check(&context.store, spec, hash).await?;
+    if let Some(idea) = idea.filter(|_| spec.approval.is_none()) {
+        // Approvals of two specifications at once would both find no other: the idea is what they both hold.
+        changes.update(&idea, &idea.record);
     }
     let now = context.now();
     let approval = Approval {
@@ -209,4 +201,51 @@ pub async fn add_approval(
         hash: hash.clone(),
         price: spec.price.clone(),
     })
+}
+
+/// Refuses what is not the newest revision, or not that by which its idea is built, or not to be approved any more.
+async fn check(
+    store: &Store,
+    spec: &Specification,
+    hash: &ContentHash,
+) -> Result<(), ApproveError> {
+    if let Some(approval) = spec.approval_of_newest() {
+        let meant = number_of(store, spec, hash).await?;
+        if let Some(revision) = meant.filter(|revision| *revision > approval.revision) {
+            return Err(ApproveError::PutAway {
+                spec: spec.id,
+                revision,
+                approved: approval.revision,
+            });
+        }
+        return Err(ApproveError::Already {
+            spec: spec.id,
+            by: approval.by.clone(),
+            at: approval.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        });
+    }
+    let newest = match (spec.state, &spec.hash) {
+        (SpecState::Generated, Some(newest)) => newest,
+        (state, _) => {
+            return Err(ApproveError::NotReady {
+                spec: spec.id,
+                state,
+            });
+        }
+    };
+    if newest != hash {
+        return Err(ApproveError::Stale {
+            spec: spec.id,
+            given: hash.clone(),
+            revision: spec.revision,
+        });
+    }
+    if let Some(plan) = plan::in_place_of(store, spec).await? {
+        return Err(ApproveError::Elsewhere {
+            spec: spec.id,
+            idea: spec.idea.clone(),
+            plan,
+        });
+    }
+    Ok(())
 }

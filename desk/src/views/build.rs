@@ -1,8 +1,11 @@
 //! Builds as people see them.
 
+pub mod holder;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use holder::HolderView;
 use ropewalk_coordination::ownership;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
@@ -66,6 +69,9 @@ pub struct BuildView {
     pub whole: Vec<EvidenceView>,
     /// The files that it owns: no other build changes them until it is merged or abandoned.
     pub owns: Vec<RepoPath>,
+    /// The builds whose files its tasks wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<HolderView>,
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
@@ -245,10 +251,11 @@ pub async fn show(
         Box::pin(ownership::kept_by(store, &build)),
         Box::pin(standing_outage(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
-        Box::pin(review::objections(store, build.id)),
+        Box::pin(review::objections(store, &build)),
     )?;
     let (requirements, whole) = (trace.all(), trace.of_whole());
     let mut tasks = trace.into_tasks();
+    let holders = holder::awaited(store, &build, &tasks).await?;
     let asked = tasks.iter_mut().map(|task| &mut task.question);
     question::forget_closed(store, asked.chain([&mut build.question]).collect()).await?;
     Ok(BuildView {
@@ -259,6 +266,7 @@ pub async fn show(
         objections,
         whole,
         owns,
+        holders,
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
         tasks,
@@ -337,6 +345,7 @@ mod tests {
             requirements: Vec::new(),
             objections: Vec::new(),
             owns: Vec::new(),
+            holders: Vec::new(),
             outage: None,
             wish: None,
             whole: Vec::new(),

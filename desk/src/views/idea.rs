@@ -4,6 +4,7 @@ pub mod abandonment;
 pub mod answer;
 pub mod board;
 mod brief;
+pub mod progress;
 pub mod relations;
 mod standing;
 

@@ -4,19 +4,41 @@ use std::collections::BTreeSet;
 
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{QuestionId, Slug};
 use ropewalk_store::{Query, ReadError, Store, Versioned};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{AT_ONCE, records};
+
+/// A question, with who is asked it first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QuestionView {
+    /// The question.
+    #[serde(flatten)]
+    pub question: Question,
+    /// What those are there for who are asked first.
+    pub role: Role,
+}
+
+impl From<Question> for QuestionView {
+    fn from(question: Question) -> Self {
+        Self {
+            role: questions::role(&question),
+            question,
+        }
+    }
+}
 
 /// Lists the questions, of one idea or of all, the most urgent first; `all` shows closed ones too.
 pub async fn list(
     store: &Store,
     idea: Option<&Slug>,
     all: bool,
-) -> Result<Vec<Question>, ReadError> {
+) -> Result<Vec<QuestionView>, ReadError> {
     let mut query = Query::new();
     if !all {
         query = query.equal("state", QuestionState::Pending.as_str());
@@ -26,7 +48,7 @@ pub async fn list(
     }
     let mut found = records(store.list::<Question>(query).await?);
     found.sort_by_key(questions::rank);
-    Ok(found)
+    Ok(found.into_iter().map(QuestionView::from).collect())
 }
 
 /// Forgets those of `asked` that are open no more: who was asked about keeps its question when its build ends.

@@ -1,5 +1,6 @@
 //! Reviews as people see them: what came of a build, and what was learned from it.
 
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::review::{Divergence, DivergenceClass, Review};
@@ -76,10 +77,23 @@ pub async fn list(store: &Store, idea: Option<&Slug>) -> Result<Vec<Review>, Rea
     Ok(records(store.list::<Review>(newest).await?))
 }
 
-/// Lists what the newest review of a build holds against it; nothing while there is none.
-pub async fn objections(store: &Store, build: BuildId) -> Result<Vec<ObjectionView>, ReadError> {
-    let review = of_build(store, build).await?;
+/// Lists what the review of the end to which a build came holds against it; nothing while there is none.
+pub async fn objections(store: &Store, build: &Build) -> Result<Vec<ObjectionView>, ReadError> {
+    let review = of_build(store, build.id).await?;
+    let review = review.filter(|review| is_of_its_end(review, build));
     Ok(review.as_ref().map(ObjectionView::all).unwrap_or_default())
+}
+
+/// Says whether a build was reviewed, and not as it stands: it came to another end since, or to none yet.
+pub async fn is_outdated(store: &Store, build: &Build) -> Result<bool, ReadError> {
+    let review = of_build(store, build.id).await?;
+    Ok(review.is_some_and(|review| !is_of_its_end(&review, build)))
+}
+
+/// Says whether a review is of the end to which a build came: one that went on since has come to none yet, or to another.
+fn is_of_its_end(review: &Review, build: &Build) -> bool {
+    let saw = review.ended_at.unwrap_or(review.at);
+    build.state.has_ended() && build.completed_at.is_none_or(|ended| saw >= ended)
 }
 
 /// Loads a review with its lessons.
