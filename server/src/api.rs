@@ -12,6 +12,7 @@ pub(crate) mod knowledge;
 pub(crate) mod lines;
 pub(crate) mod profile;
 pub(crate) mod questions;
+pub(crate) mod reviews;
 pub(crate) mod running;
 pub(crate) mod specifications;
 pub(crate) mod transcript;
@@ -159,7 +160,8 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(dead_letters::discard))
         .routes(routes!(knowledge::list, knowledge::add))
         .routes(routes!(knowledge::show))
-        .routes(routes!(knowledge::review))
+        .routes(routes!(reviews::list))
+        .routes(routes!(reviews::show))
 }
 
 /// What takes files.

@@ -9,6 +9,7 @@ use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
 use ropewalk_desk::views::knowledge::KnowledgeView;
 use ropewalk_desk::views::lines::LinesView;
 use ropewalk_desk::views::notice::NoticeRow;
+use ropewalk_desk::views::question::QuestionView;
 use ropewalk_desk::views::review::ReviewView;
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
@@ -22,7 +23,7 @@ use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Lease;
-use ropewalk_schemas::question::Question;
+use ropewalk_schemas::review::Review;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -44,11 +45,17 @@ const PROBLEMS: [(&str, &str); 12] = [
     ("404", "Nothing has this id."),
     ("408", "The body did not come in time."),
     ("409", "What is there now stands against it."),
-    ("413", "The body is too large."),
+    (
+        "413",
+        "The body is too large, or what it would be kept with is.",
+    ),
     ("415", "The body is not JSON."),
     ("429", "Too many requests."),
     ("500", "The program failed."),
-    ("503", "The program is about to stop."),
+    (
+        "503",
+        "The program is about to stop, or its store takes nothing now.",
+    ),
     ("504", "The answer takes too long."),
 ];
 
@@ -150,7 +157,7 @@ fn schemas(path: &'static str) -> Value {
     settings.definitions_path = path.into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 63] = [
+    let adds: [fn(&mut SchemaGenerator); 64] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -190,7 +197,7 @@ fn schemas(path: &'static str) -> Value {
         add::<builds::WishReceipt>,
         add::<Page<Passage>>,
         add::<Page<UsageRow>>,
-        add::<Page<Question>>,
+        add::<Page<QuestionView>>,
         add::<questions::AnswerForm>,
         add::<questions::AnswerRequest>,
         add::<questions::AcceptedAnswer>,
@@ -213,6 +220,7 @@ fn schemas(path: &'static str) -> Value {
         add::<KnowledgeView>,
         add::<knowledge::NewKnowledge>,
         add::<knowledge::KnowledgeReceipt>,
+        add::<Page<Review>>,
         add::<ReviewView>,
     ];
     for add in adds {

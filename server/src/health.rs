@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ropewalk_bus::TransportStatus;
+use ropewalk_desk::halt;
 use ropewalk_desk::views::metrics::{self, Metric, Sample};
 use ropewalk_schemas::advice::{Advice, Words};
 use serde_json::json;
@@ -21,14 +22,19 @@ pub(crate) async fn livez() -> Response {
     axum::Json(json!({ "status": "ok" })).into_response()
 }
 
-/// Says whether the store answers; a broker that is away only delays.
+/// Says whether the store answers, and may still be written at all; a broker that is away only delays.
 pub(crate) async fn readyz(State(shared): State<ServerState>) -> Response {
     let bus = match shared.services.bus.status() {
         TransportStatus::Up => "up".to_owned(),
         TransportStatus::Starting => "starting".to_owned(),
         TransportStatus::Down { reason, .. } => format!("down: {reason}"),
     };
-    match shared.services.store.statistics().await {
+    let store = &shared.services.store;
+    if let Some(refusal) = store.refusal() {
+        return Problem::from(refusal).into_response();
+    }
+    // Whoever probes asks again each few seconds: one row tells as much as counting all of them.
+    match halt::standing(store).await {
         Ok(_) => axum::Json(json!({ "status": "ok", "store": "up", "bus": bus })).into_response(),
         Err(error) => {
             let words = Words {

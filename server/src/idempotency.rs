@@ -1,7 +1,7 @@
 //! Answers what is asked again under the same key as it was answered before, for a day, and does it once.
 //!
 //! The key is claimed before anything happens. Where the program dies in between, nobody knows what came of it: the key
-//! then says so instead of doing it twice.
+//! then says so instead of doing it twice. Where the store surely took nothing, the key is free again.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -11,8 +11,9 @@ use ropewalk_desk::people::Person;
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::keyed_request::{KeyedAnswer, KeyedRequest};
 use ropewalk_store::{ChangeSet, CommitOrRead, Query, Store, retry_on_conflict};
+use tracing::warn;
 
-use crate::problem::Problem;
+use crate::problem::{NoEffect, Problem};
 use crate::shared::ServerState;
 
 /// The header that names a key.
@@ -103,7 +104,11 @@ pub(crate) async fn once(
     let Ok(bytes) = to_bytes(body, MOST).await else {
         return Problem::failed(&"an answer is too large to be kept").into_response();
     };
-    if !parts.status.is_server_error() {
+    if parts.extensions.get::<NoEffect>().is_some() {
+        if let Err(error) = give_back(store, &asked).await {
+            warn!("a key stays claimed under which nothing happened: {error}");
+        }
+    } else if !parts.status.is_server_error() {
         let answer = KeyedAnswer {
             status: parts.status.as_u16(),
             body: String::from_utf8_lossy(&bytes).into_owned(),
@@ -142,6 +147,16 @@ async fn claim(
         Ok(Some(Claim::New))
     });
     claimed.map_err(Problem::from)
+}
+
+/// Lets a key stand for nothing again.
+async fn give_back(store: &Store, asked: &IdempotencyKey) -> Result<(), CommitOrRead> {
+    if let Some(claim) = store.get::<KeyedRequest>(&asked.key).await? {
+        let mut changes = ChangeSet::new();
+        changes.delete(&claim);
+        store.commit(changes).await?;
+    }
+    Ok(())
 }
 
 fn record(asked: &IdempotencyKey, answer: Option<KeyedAnswer>, at: DateTime<Utc>) -> KeyedRequest {

@@ -1,6 +1,7 @@
 //! Listens on an address, and serves each connection within bounds.
 
 mod half;
+mod peers;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -25,6 +26,7 @@ use tower::ServiceExt;
 use tracing::{debug, error, warn};
 
 use self::half::{Answer, RequestCount};
+use self::peers::PeerCounts;
 use crate::guard::Peer;
 use crate::shared::{Options, ServerState};
 use crate::{api, idempotency};
@@ -205,6 +207,7 @@ impl Server {
 /// Serves `router` behind a door until the process stops.
 async fn serve(door: Door, router: Router, shared: ServerState, tasks: Supervisor) {
     let places = Arc::new(Semaphore::new(shared.capacity.connections));
+    let peers = PeerCounts::default();
     let stop = tasks.shutdown().soft().clone();
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -216,6 +219,12 @@ async fn serve(door: Door, router: Router, shared: ServerState, tasks: Superviso
         };
         match accepted {
             Ok((stream, peer)) => {
+                let of_peer = peers.take(peer.ip().to_canonical(), most_of(peer.ip(), &shared));
+                let Some(of_peer) = of_peer else {
+                    debug!("`{peer}` has too many connections");
+                    peers::refuse(stream);
+                    continue;
+                };
                 let (router, stop) = (router.clone(), stop.clone());
                 let shared = shared.clone();
                 tasks.spawn(CONNECTION, async move {
@@ -223,7 +232,7 @@ async fn serve(door: Door, router: Router, shared: ServerState, tasks: Superviso
                     if let Err(crash) = Supervisor::guard(CONNECTION, served).await {
                         error!("a connection was given up: {crash}");
                     }
-                    drop(place);
+                    drop((place, of_peer));
                 });
             }
             Err(error) => {
@@ -231,6 +240,15 @@ async fn serve(door: Door, router: Router, shared: ServerState, tasks: Superviso
                 shared.services.clock.sleep(REST).await;
             }
         }
+    }
+}
+
+/// Returns how many connections may come from one address; a proxy that is named asks for everybody.
+fn most_of(peer: IpAddr, shared: &ServerState) -> usize {
+    if shared.proxies.has(peer.to_canonical()) {
+        usize::MAX
+    } else {
+        shared.capacity.connections_of_one
     }
 }
 

@@ -19,6 +19,7 @@ use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::knowledge::RemarkError;
+use ropewalk_desk::length::LengthError;
 use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
@@ -27,11 +28,15 @@ use ropewalk_desk::views::specification::CompareError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::advice::{Advice, Words};
+use ropewalk_schemas::clip;
 use ropewalk_store::{CommitError, CommitOrRead, ReadError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::error;
 
+/// The most letters that are said of a problem: it may quote what was sent, and under a key it is kept, in a row of at most a
+/// mebibyte.
+const LETTERS: usize = 4_000;
 /// What a problem is sent as.
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
@@ -44,7 +49,13 @@ pub(crate) struct Problem {
     next: Option<String>,
     /// Which request mends it, where a page, like the terminal, says something else.
     by_request: Option<String>,
+    /// Whether the store took nothing, for sure.
+    is_untaken: bool,
 }
+
+/// Says of an answer, to who passes it on, that the store took nothing of what was asked: it may be asked again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoEffect;
 
 /// A problem as it is sent.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -70,12 +81,21 @@ impl Problem {
             message,
             next,
             by_request: None,
+            is_untaken: false,
         }
     }
 
     /// Says which request mends it.
     fn mended_by(self, by_request: Option<String>) -> Self {
         Self { by_request, ..self }
+    }
+
+    /// Says that the store took nothing.
+    fn untaken(self) -> Self {
+        Self {
+            is_untaken: true,
+            ..self
+        }
     }
 
     /// Returns the problem that an error is which knows how it is mended.
@@ -110,6 +130,12 @@ impl Problem {
         self.status
     }
 
+    /// Says that the store takes nothing now, or gives nothing, in its own words: nobody else knows how that is mended.
+    fn unavailable(error: &impl Advice) -> Self {
+        error!("a request came to nothing: {}", Words::of(error));
+        Self::of(StatusCode::SERVICE_UNAVAILABLE, "store", error)
+    }
+
     /// Says that this program failed; the reason is for its log alone.
     pub(crate) fn failed(reason: &dyn std::fmt::Display) -> Self {
         error!("a request failed: {reason}");
@@ -132,6 +158,9 @@ impl IntoResponse for Problem {
         };
         let mut response = (self.status, Json(body)).into_response();
         response.extensions_mut().insert(words);
+        if self.is_untaken {
+            response.extensions_mut().insert(NoEffect);
+        }
         response
             .headers_mut()
             .insert(header::CONTENT_TYPE, CONTENT_TYPE);
@@ -141,19 +170,26 @@ impl IntoResponse for Problem {
 
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    secrets::strike(&words.join(" ")).into_owned()
+    clip::letters(&secrets::strike(&words.join(" ")), LETTERS).into_owned()
 }
 
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
-        Self::failed(&Words::of(&error))
+        match &error {
+            // Of what holds it up people can free it; anything else is for the log.
+            ReadError::Storage(_) if error.next().is_some() => Self::unavailable(&error),
+            _ => Self::failed(&Words::of(&error)),
+        }
     }
 }
 
 impl From<CommitError> for Problem {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::Conflict { .. } | CommitError::Contended(_) => Self::new(
+            CommitError::Conflict { .. }
+            | CommitError::Contended(_)
+            | CommitError::Closed { .. }
+            | CommitError::NotDead { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "store",
                 (
@@ -166,7 +202,27 @@ impl From<CommitError> for Problem {
                 "store",
                 ("the program is about to stop", "try again once it runs"),
             ),
-            error => Self::failed(&Words::of(&error)),
+            CommitError::NoSpace | CommitError::ReadOnly => Self::unavailable(&error).untaken(),
+            CommitError::Busy
+            | CommitError::Unreachable(_)
+            | CommitError::Blob { .. }
+            | CommitError::Superseded(_)
+            | CommitError::Damaged(_)
+            | CommitError::Gone(_) => Self::unavailable(&error),
+            CommitError::Backlog { .. } => {
+                let problem = Self::unavailable(&error).untaken();
+                problem.mended_by(mending::commit(&error))
+            }
+            CommitError::Oversized { .. } => {
+                Self::of(StatusCode::PAYLOAD_TOO_LARGE, "store", &error)
+            }
+            CommitError::Twice { .. }
+            | CommitError::Held { .. }
+            | CommitError::Fenced { .. }
+            | CommitError::HopLimit { .. }
+            | CommitError::Unwritable { .. }
+            | CommitError::NoPattern(_)
+            | CommitError::Storage(_) => Self::failed(&Words::of(&error)),
         }
     }
 }
@@ -177,6 +233,12 @@ impl From<CommitOrRead> for Problem {
             CommitOrRead::Read(error) => error.into(),
             CommitOrRead::Commit(error) => error.into(),
         }
+    }
+}
+
+impl From<LengthError> for Problem {
+    fn from(error: LengthError) -> Self {
+        Self::of(StatusCode::BAD_REQUEST, "input", &error)
     }
 }
 
@@ -233,6 +295,7 @@ impl From<AbandonError> for Problem {
             AbandonError::Read(error) => return error.into(),
             AbandonError::Commit(error) => return error.into(),
             AbandonError::Forbidden(error) => return error.into(),
+            AbandonError::TooLong(error) => return error.into(),
             AbandonError::Unknown(_) => StatusCode::NOT_FOUND,
             AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
         };
@@ -246,6 +309,7 @@ impl From<SteerError> for Problem {
             SteerError::Read(error) => error.into(),
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
+            SteerError::TooLong(error) => error.into(),
             error => Self::of(StatusCode::CONFLICT, "build-state", &error)
                 .mended_by(mending::steer(&error)),
         }
@@ -277,6 +341,7 @@ impl From<TaskError> for Problem {
         match error {
             TaskError::Read(error) => error.into(),
             TaskError::Commit(error) => error.into(),
+            TaskError::TooLong(error) => error.into(),
             TaskError::Unknown { build, task } => {
                 Self::unknown("task", &task, &format!("/api/builds/{build}"))
             }
@@ -313,6 +378,7 @@ impl From<RequestError> for Problem {
             RequestError::Abandoned(_)
             | RequestError::OnItsWay { .. }
             | RequestError::Landed { .. }
+            | RequestError::Built { .. }
             | RequestError::Newer(_)
             | RequestError::BeingWritten { .. }
             | RequestError::State { .. } => StatusCode::CONFLICT,
@@ -346,6 +412,7 @@ impl From<ApproveError> for Problem {
             | ApproveError::PutAway { .. }
             | ApproveError::Stale { .. }
             | ApproveError::Abandoned(_)
+            | ApproveError::Elsewhere { .. }
             | ApproveError::NotReady { .. } => StatusCode::CONFLICT,
         };
         Self::of(status, "approval", &error).mended_by(mending::approve(&error))
@@ -418,6 +485,7 @@ impl From<RefusedAnswer> for Problem {
     fn from(error: RefusedAnswer) -> Self {
         match error {
             RefusedAnswer::Forbidden(error) => error.into(),
+            RefusedAnswer::TooLong(error) => error.into(),
             RefusedAnswer::Answer(error) => error.into(),
         }
     }
@@ -432,6 +500,7 @@ impl From<AnswerError> for Problem {
             AnswerError::Closed { .. } => StatusCode::CONFLICT,
             AnswerError::Empty { .. }
             | AnswerError::NotAChoice { .. }
+            | AnswerError::WordsAlone { .. }
             | AnswerError::WordsMissing { .. }
             | AnswerError::WordsBeside { .. } => StatusCode::BAD_REQUEST,
         };
@@ -456,6 +525,68 @@ mod tests {
         let unknown = Problem::unknown("build", "a; b", "/api/builds");
         assert_eq!(unknown.message, "no build is called `a; b`");
         assert_eq!(one_line("it is\nthere"), "it is there");
+    }
+
+    #[test]
+    fn what_a_problem_quotes_is_cut_before_it_fills_a_row() {
+        let quoting = Problem::usage(("x".repeat(1_000_000), "leave it out"));
+        let words = quoting.words();
+        assert_eq!(words.message.chars().count(), LETTERS);
+        assert!(words.message.ends_with("x…"), "{}", words.message.len());
+    }
+
+    #[test]
+    fn what_the_store_says_is_told_with_a_status_that_says_who_mends_it() {
+        let told = |error: CommitError| {
+            let problem = Problem::from(error);
+            (problem.status.as_u16(), problem.code, problem.words())
+        };
+        let full = (
+            "the disk of the database is full",
+            "make room and try again",
+        );
+        assert_eq!(
+            told(CommitError::NoSpace),
+            (503, "store", Words::from(full))
+        );
+        let read_only = (
+            "the database is read-only",
+            "check the permissions of its file and directory",
+        );
+        assert_eq!(
+            told(CommitError::ReadOnly),
+            (503, "store", Words::from(read_only))
+        );
+        for error in [
+            CommitError::Busy,
+            CommitError::Unreachable("refused".to_owned()),
+            CommitError::Gone("d.db".into()),
+            CommitError::Closing,
+        ] {
+            let (status, code, words) = told(error);
+            assert_eq!((status, code), (503, "store"), "{words}");
+            assert!(words.next.is_some(), "{words}");
+        }
+        let oversized = CommitError::Oversized {
+            what: "row `1` of `questions`".to_owned(),
+            size_bytes: 9,
+            limit_bytes: 8,
+        };
+        let words = (
+            "row `1` of `questions` has 9 bytes",
+            "8 is the most, store the rest elsewhere",
+        );
+        assert_eq!(told(oversized), (413, "store", Words::from(words)));
+        let backlog = Problem::from(CommitError::Backlog { open: 9, limit: 8 });
+        assert_eq!(backlog.status.as_u16(), 503);
+        let next = backlog.by_request.unwrap();
+        assert!(next.contains("`GET /api/dead-letters`"), "{next}");
+        let (status, code, words) = told(CommitError::HopLimit {
+            event_type: "a.b".to_owned(),
+            hop: 99,
+        });
+        assert_eq!((status, code), (500, "failed"));
+        assert!(!words.message.contains("a.b"), "{words}");
     }
 
     #[test]

@@ -50,20 +50,29 @@ pub type Changes = Arc<
 pub type Checkup =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Finding>> + Send>> + Send + Sync>;
 
-/// How much a server holds at once.
+/// How much a server holds at once, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// How many connections are served; more wait.
     pub connections: usize,
+    /// How many of them come from one address; more are refused.
+    pub connections_of_one: usize,
     /// How many listen; more are refused.
     pub streams: usize,
+    /// How long an answer may take to begin.
+    pub answers: Duration,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            // Who holds as many as may be leaves more than twice as many to everybody else, and a house behind one address, or
+            // a proxy that nobody named, has hundreds who listen.
+            connections_of_one: 1_280,
             streams: 2_048,
+            // Whoever waits longer has long asked again.
+            answers: Duration::from_secs(30),
         }
     }
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
+use ropewalk_desk::length::SAID_BYTES;
 use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
@@ -22,7 +23,8 @@ use crate::take::{Asker, Json as JsonBody, Path};
 pub(crate) struct Retry {
     /// The task.
     task: String,
-    /// Advice for whoever tries it.
+    /// Advice for whoever tries it, of at most 8,192 bytes.
+    #[schemars(length(max = SAID_BYTES))]
     guidance: Option<String>,
 }
 
@@ -32,7 +34,8 @@ pub(crate) struct Retry {
 pub(crate) struct Tell {
     /// The task whose model hears it; all open tasks where none is named.
     task: Option<String>,
-    /// The words.
+    /// The words, of at most 8,192 bytes.
+    #[schemars(length(max = SAID_BYTES))]
     text: String,
 }
 

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::builds::{self, Wish, named};
+use ropewalk_desk::length::SAID_BYTES;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::Span;
 use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
@@ -26,7 +27,8 @@ const LIST: &str = "/api/builds";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Why {
-    /// The reason.
+    /// The reason, of at most 8,192 bytes.
+    #[schemars(length(max = SAID_BYTES))]
     reason: Option<String>,
 }
 

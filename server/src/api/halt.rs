@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::halt;
+use ropewalk_desk::length::SAID_BYTES;
 use ropewalk_schemas::halt::Halt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use crate::take::{Asker, Json as JsonBody};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopAll {
-    /// The reason.
+    /// The reason, of at most 8,192 bytes.
+    #[schemars(length(max = SAID_BYTES))]
     reason: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ropewalk_desk::ideas::{self, AcceptedMessage, Opening, StartedIdea};
+use ropewalk_desk::length::SAID_BYTES;
 use ropewalk_desk::views::Span;
 use ropewalk_desk::views::idea::{self, IdeaFilter, IdeaRow, IdeaView};
 use ropewalk_schemas::idea::IdeaKind;
@@ -80,7 +81,8 @@ pub(crate) struct MessageReceipt {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reason {
-    /// The reason.
+    /// The reason, of at most 8,192 bytes.
+    #[schemars(length(max = SAID_BYTES))]
     reason: Option<String>,
 }
 

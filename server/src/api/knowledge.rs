@@ -1,14 +1,14 @@
-//! What was learned: items with where they were used, and reviews.
+//! What was learned: items with where they were used.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use ropewalk_desk::knowledge::{Remark, RemarkOutcome, remember};
+use ropewalk_desk::knowledge::{
+    LONGEST, LONGEST_TOPIC, MOST_NAMED, Remark, RemarkOutcome, remember,
+};
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
-use ropewalk_desk::views::review::{self, ReviewView};
 use ropewalk_schemas::KnowledgeId;
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind};
-use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::Action;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,6 @@ use crate::take::{Asker, Json as JsonBody, Parameters, Path};
 
 /// Where items are listed.
 const LIST: &str = "/api/knowledge";
-/// Where reviews are announced.
-const REVIEWS: &str = "/api/events?type=review.completed";
 
 /// The most items that are found by words.
 const FOUND: u32 = 500;
@@ -48,16 +46,19 @@ pub(crate) struct Which {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewKnowledge {
     /// What it says, at most 2,000 characters.
+    #[schemars(length(max = LONGEST))]
     content: String,
     /// What it is; a gotcha where nothing is said.
     kind: Option<KnowledgeKind>,
     /// The files it applies to, for example `src/*.rs`; none means all.
     #[serde(default)]
+    #[schemars(length(max = MOST_NAMED))]
     globs: Vec<String>,
     /// The action it applies to; none means all.
     action: Option<Action>,
     /// What it is about.
     #[serde(default)]
+    #[schemars(length(max = MOST_NAMED), inner(length(max = LONGEST_TOPIC)))]
     topics: Vec<String>,
     /// The idea it comes from.
     idea: Option<String>,
@@ -157,18 +158,4 @@ pub(crate) async fn show(
     let store = &shared.services.store;
     let item = find::<KnowledgeItem>(store, &id, "knowledge item", LIST).await?;
     Ok(Json(knowledge::show(store, item.into_inner()).await?))
-}
-
-/// Shows what came of a build, a conversation or a specification, with its lessons.
-#[utoipa::path(get, path = "/api/reviews/{id}", operation_id = "show_review",
-    params(("id" = String, Path, description = "Its id, as `review.completed` names it.")), responses(
-    (status = 200, description = "The review.", body = ref("#/components/schemas/ReviewView"))
-))]
-pub(crate) async fn review(
-    State(shared): Here,
-    Path(id): Path<String>,
-) -> Result<Json<ReviewView>, Problem> {
-    let store = &shared.services.store;
-    let found = find::<Review>(store, &id, "review", REVIEWS).await?;
-    Ok(Json(review::show(store, found.into_inner()).await?))
 }

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
-use ropewalk_desk::views::question;
+use ropewalk_desk::views::question::{self, QuestionView};
 use ropewalk_orchestrator::questions::{
     AcceptedAnswer as Accepted, AnswerInput as Reply, default_of, form as form_of,
 };
-use ropewalk_schemas::question::Question;
+use ropewalk_schemas::question::{ANSWER_BYTES, Question};
 use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
 use ropewalk_store::Versioned;
 use schemars::JsonSchema;
@@ -47,7 +47,9 @@ pub(crate) struct Which {
 pub(crate) struct AnswerRequest {
     /// The id of a choice.
     choice: Option<String>,
-    /// The words: beside a choice that takes some, or alone.
+    /// The words: beside a choice that takes some, or alone where the question takes them; they name no choice. At most 8,192
+    /// bytes.
+    #[schemars(length(max = ANSWER_BYTES))]
     text: Option<String>,
 }
 
@@ -86,31 +88,32 @@ impl From<Accepted> for AcceptedAnswer {
 
 /// Lists the questions, the most urgent first.
 #[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", params(Which), responses(
-    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfQuestion"))
+    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfQuestionView"))
 ))]
 pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
-) -> Result<Json<Page<Question>>, Problem> {
+) -> Result<Json<Page<QuestionView>>, Problem> {
     let idea: Option<Slug> = wanted("idea", which.idea.as_deref())?;
     let found = question::list(&shared.services.store, idea.as_ref(), which.all).await?;
     let part = Part {
         limit: which.limit,
         cursor: which.cursor,
     };
-    part.of(found, |question| question.id.to_string()).map(Json)
+    part.of(found, |view| view.question.id.to_string())
+        .map(Json)
 }
 
 /// Shows a question with its choices.
 #[utoipa::path(get, path = "/api/questions/{id}", operation_id = "show_question",
     params(("id" = String, Path, description = "Its id.")), responses(
-    (status = 200, description = "The question.", body = ref("#/components/schemas/Question"))
+    (status = 200, description = "The question.", body = ref("#/components/schemas/QuestionView"))
 ))]
 pub(crate) async fn show(
     State(shared): Here,
     Path(id): Path<String>,
-) -> Result<Json<Question>, Problem> {
-    Ok(Json(found(&shared, &id).await?.into_inner()))
+) -> Result<Json<QuestionView>, Problem> {
+    Ok(Json(found(&shared, &id).await?.into_inner().into()))
 }
 
 /// Shows which answers a question takes, as a JSON schema, and until when.
@@ -146,7 +149,7 @@ pub(crate) async fn answer(
     let choice: Option<ChoiceId> = wanted("choice", given.choice.as_deref())?;
     let reply = match (&choice, given.text.as_deref()) {
         (Some(choice), words) => Reply::Picked(choice, words),
-        (None, text) => Reply::Typed(text.unwrap_or_default()),
+        (None, text) => Reply::Words(text.unwrap_or_default()),
     };
     let done = questions::answer(&shared.context(), id, reply, &person, CHANNEL).await?;
     Ok(Json(done.into()))

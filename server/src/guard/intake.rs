@@ -19,8 +19,6 @@ use crate::shared::ServerState;
 
 /// What a request is called where it crashes.
 const NAME: &str = "api.request";
-/// How long an answer may take.
-const ANSWERS: Duration = Duration::from_secs(30);
 
 /// What a body may be.
 #[derive(Debug, Clone, Copy)]
@@ -68,39 +66,47 @@ pub(crate) async fn intake(
     };
     let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
+    let answers = shared.capacity.answers;
     if is_safe {
-        return Supervisor::guard(NAME, next.run(request))
-            .await
-            .unwrap_or_else(|crash| crashed(&crash));
+        return in_time(answers, next.run(request)).await;
     }
-    to_its_end(&tasks, async move {
-        handled(&shared, request, bytes, next).await
-    })
-    .await
+    let work = async move { handled(&shared, request, bytes, next).await };
+    to_its_end(&tasks, answers, work).await
+}
+
+/// Lets `work` go on for so long: what only looks may be given up, and a stream has begun by then.
+async fn in_time(answers: Duration, work: impl Future<Output = Response>) -> Response {
+    match tokio::time::timeout(answers, Supervisor::guard(NAME, work)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(crash)) => crashed(&crash),
+        Err(_) => slow(("the answer takes too long", "ask later, or for less")),
+    }
 }
 
 /// Lets `work` run to its end, whether or not somebody waits for it. Whoever hangs up stops nothing that has begun: a later
 /// try with the same key finds what came of it. One that crashes ends itself alone.
 async fn to_its_end(
     tasks: &Supervisor,
+    answers: Duration,
     work: impl Future<Output = Response> + Send + 'static,
 ) -> Response {
     let (send, done) = oneshot::channel();
     tasks.spawn(NAME, async move {
         drop(send.send(Supervisor::guard(NAME, work).await));
     });
-    match tokio::time::timeout(ANSWERS, done).await {
+    match tokio::time::timeout(answers, done).await {
         Ok(Ok(Ok(response))) => response,
         Ok(Ok(Err(crash))) => crashed(&crash),
         Ok(Err(_)) => Problem::failed(&"the request was dropped").into_response(),
-        Err(_) => {
-            let text = (
-                "the answer takes too long, and what was asked may still happen",
-                "look before you ask again",
-            );
-            Problem::new(StatusCode::GATEWAY_TIMEOUT, "slow", text).into_response()
-        }
+        Err(_) => slow((
+            "the answer takes too long, and what was asked may still happen",
+            "look before you ask again",
+        )),
     }
+}
+
+fn slow(text: (&str, &str)) -> Response {
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "slow", text).into_response()
 }
 
 fn crashed(crash: &TaskFailure) -> Response {
@@ -178,12 +184,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_never_ends_is_answered_in_time_and_what_changes_something_goes_on() {
+        let tasks = Supervisor::new(Shutdown::new());
+        let answers = Duration::from_millis(1);
+        let looks = in_time(answers, std::future::pending()).await;
+        assert_eq!(looks.status(), StatusCode::GATEWAY_TIMEOUT);
+        let (send, done) = oneshot::channel();
+        let changes = to_its_end(&tasks, answers, async move {
+            tokio::time::sleep(answers * 50).await;
+            send.send(()).unwrap();
+            StatusCode::NO_CONTENT.into_response()
+        });
+        assert_eq!(changes.await.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(done.await, Ok(()));
+        assert!(tasks.drain(Duration::from_secs(20)).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn a_request_that_crashes_ends_itself_alone() {
         let tasks = Supervisor::new(Shutdown::new());
-        let answer = to_its_end(&tasks, async { panic!("out of rope") }).await;
+        let answers = Duration::from_secs(20);
+        let answer = to_its_end(&tasks, answers, async { panic!("out of rope") }).await;
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!tasks.shutdown().soft().is_cancelled());
-        let answer = to_its_end(&tasks, async { StatusCode::NO_CONTENT.into_response() }).await;
+        let done = async { StatusCode::NO_CONTENT.into_response() };
+        let answer = to_its_end(&tasks, answers, done).await;
         assert_eq!(answer.status(), StatusCode::NO_CONTENT);
         let late = tasks.drain(Duration::from_secs(20)).await;
         assert_eq!(late, Ok(Vec::new()));

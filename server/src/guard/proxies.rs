@@ -39,7 +39,8 @@ impl Proxies {
         }
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    /// Returns whether one that is believed has this address.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 

@@ -1,4 +1,4 @@
-//! An idea: its conversation with what was understood, and what became of it.
+//! An idea: its conversation with what was understood, its brief, and what became of it.
 
 pub(super) mod file;
 
@@ -34,6 +34,8 @@ struct IdeaPage {
     /// What a model is saying of it.
     speaking: PartialAnswer,
     pieces: Vec<Piece>,
+    /// What its brief says.
+    brief: Option<String>,
 }
 
 /// A message as it is shown.
@@ -79,11 +81,15 @@ impl IdeaPage {
 
     /// Returns whether nothing stands against asking for a specification.
     fn can_specify(&self) -> bool {
-        let on_its_way =
-            |spec: &Specification| matches!(spec.state, SpecState::Draft | SpecState::Generated);
+        // What is built already is changed by a revision.
+        let stands = |spec: &Specification| {
+            let on_its_way = matches!(spec.state, SpecState::Draft | SpecState::Generated);
+            on_its_way || spec.approval.is_some()
+        };
         self.is_open()
+            && self.view.idea.state != IdeaState::Landed
             && self.phase() == Some(Phase::Complete)
-            && !self.view.specifications.iter().any(on_its_way)
+            && !self.view.specifications.iter().any(stands)
     }
 
     fn can_abandon(&self) -> bool {
@@ -124,6 +130,7 @@ pub(super) async fn show(
         is_awaited,
         speaking: speaking.unwrap_or_default(),
         pieces,
+        brief: view.brief.as_deref().map(markdown::html),
         frame,
         view,
     })

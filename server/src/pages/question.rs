@@ -136,8 +136,8 @@ pub(super) async fn list(
     let store = &shared.services.store;
     let found = views::question::list(store, name.as_ref(), which.all).await?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
-    for question in found {
-        let asked = QuestionView::load(store, question, &frame).await?;
+    for found in found {
+        let asked = QuestionView::load(store, found.question, &frame).await?;
         let of_its_kind = if asked.is_open() {
             &mut open
         } else {
@@ -182,7 +182,7 @@ pub(super) async fn answer(
         choice.map_err(|error| Problem::usage((error.to_string(), "press one of the buttons")))?;
     let given = match &choice {
         Some(choice) => AnswerInput::Picked(choice, words.as_deref()),
-        None => AnswerInput::Typed(words.as_deref().unwrap_or_default()),
+        None => AnswerInput::Words(words.as_deref().unwrap_or_default()),
     };
     questions::answer(&shared.context(), question.id, given, &person, CHANNEL).await?;
     Ok(go(&format!("/questions/{id}")))

@@ -109,6 +109,8 @@ impl Refusal {
                 404 => "There is nothing here",
                 409 => "Something stands against this",
                 429 => "Too much at once",
+                503 => "This cannot be done now",
+                504 => "This takes too long",
                 500.. => "This program failed",
                 _ => "This cannot be done",
             },

@@ -171,11 +171,7 @@ pub(super) async fn generate(
     fields: Fields,
 ) -> Result<Response, Problem> {
     let name = idea::named(&slug)?;
-    let complexity = match fields.text("complexity") {
-        "simple" => Complexity::Simple,
-        "complex" => Complexity::Complex,
-        _ => Complexity::Medium,
-    };
+    let complexity = Complexity::parse(fields.text("complexity")).unwrap_or(Complexity::Medium);
     let context = shared.context();
     let spec = specifications::request(&context, &name, &person.name, complexity).await?;
     Ok(go(&format!("/specifications/{spec}")))

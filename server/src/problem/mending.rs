@@ -14,10 +14,18 @@ use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::specification::SpecState;
+use ropewalk_store::CommitError;
 
 const IDEAS: &str = "`GET /api/ideation/sessions` shows them";
 const SPECIFICATIONS: &str = "`GET /api/specifications` shows them";
 const ANOTHER_IDEA: &str = "begin another with `POST /api/ideation/sessions`";
+
+pub(super) fn commit(error: &CommitError) -> Option<String> {
+    matches!(error, CommitError::Backlog { .. }).then(|| {
+        "try again when some are done; `GET /api/dead-letters` and `GET /api/waits` show what holds them up"
+            .to_owned()
+    })
+}
 
 pub(super) fn chat(error: &ChatError) -> Option<String> {
     Some(match error {
@@ -127,6 +135,7 @@ pub(super) fn request(error: &RequestError) -> Option<String> {
             "for a change say {}, for something new `POST /api/ideation/sessions`",
             revise(spec)
         ),
+        RequestError::Built { plan, .. } => format!("for a change say {}", revise(&plan.spec)),
         RequestError::State {
             spec, next: None, ..
         } => format!("`GET /api/specifications/{spec}` shows what became of it"),
@@ -145,6 +154,10 @@ pub(super) fn approve(error: &ApproveError) -> Option<String> {
             format!("ask for another one with `POST /api/specifications/{spec}/revise`")
         }
         ApproveError::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+        ApproveError::Elsewhere { spec, plan, .. } => format!(
+            "say what is to change with `POST /api/specifications/{}/revise`, and put this one away with `POST /api/specifications/{spec}/reject`",
+            plan.spec
+        ),
         ApproveError::NotReady {
             spec,
             state: SpecState::Draft,
@@ -165,6 +178,9 @@ pub(super) fn acknowledge(error: &AcknowledgeError) -> Option<String> {
 pub(super) fn answer(error: &AnswerError) -> Option<String> {
     match error {
         AnswerError::Unknown(_) => Some("`GET /api/questions` shows the open ones".to_owned()),
+        AnswerError::WordsAlone { choices, .. } => Some(format!(
+            "send the id of what you choose as `choice`: {choices}"
+        )),
         _ => None,
     }
 }

@@ -201,6 +201,7 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
     // What the page of the API says; a test has no room for so many.
     let bounds = Capacity::default();
     assert_eq!((bounds.streams, bounds.connections), (2_048, 4_096));
+    assert_eq!(bounds.connections_of_one, 1_280);
     let house = House::holding(Capacity {
         streams: 2,
         ..Capacity::default()
@@ -232,6 +233,48 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
     loop {
         let again = listen().send().await.unwrap();
         if again.status() == 200 {
+            break;
+        }
+        assert!(begun.elapsed() < SERVED, "nobody leaves");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_holds_as_many_connections_as_one_may_keeps_nobody_else_out() {
+    let house = House::holding(Capacity {
+        connections: 8,
+        connections_of_one: 4,
+        ..Capacity::default()
+    })
+    .await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(connect(FLOODER, house.address).await);
+    }
+    for _ in 0..16 {
+        let mut more = connect(FLOODER, house.address).await;
+        let mut answer = String::new();
+        let ended = tokio::time::timeout(SERVED, more.read_to_string(&mut answer));
+        ended.await.unwrap().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+        assert!(answer.contains("\"next\":\"close some"), "{answer}");
+    }
+    assert_eq!(house.read("/api/profile").await["name"], "ada");
+    drop(held);
+    let request = format!(
+        "GET /livez HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        house.address
+    );
+    let begun = Instant::now();
+    loop {
+        let mut again = connect(FLOODER, house.address).await;
+        // One that is refused still ends before what was written is read.
+        again.write_all(request.as_bytes()).await.ok();
+        let mut answer = String::new();
+        again.read_to_string(&mut answer).await.ok();
+        if answer.starts_with("HTTP/1.1 200") {
             break;
         }
         assert!(begun.elapsed() < SERVED, "nobody leaves");

@@ -8,7 +8,7 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_server::{Address, Door, ListenError};
 use serde_json::{Value, json};
 
-use crate::browser::HTML;
+use crate::browser::{Browser, HTML};
 use crate::house::{ADA, Answer, BOB, House, answered, anywhere, name, people};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,6 +90,42 @@ async fn how_the_program_does_is_told_to_the_machine_itself() {
     );
     assert_eq!(rebound.body["events"], Value::Null);
     house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_taken_away_is_told_by_each_refusal_and_to_whoever_probes() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let database = house.state().join("ropewalk.db");
+    std::fs::rename(&database, house.state().join("elsewhere.db")).unwrap();
+    let refused = house
+        .send("/api/ideation/sessions", &json!({ "text": "Walks" }))
+        .await;
+    assert_eq!(
+        (refused.status, refused.body["code"].as_str()),
+        (503, Some("store")),
+        "{}",
+        refused.text
+    );
+    let told = "was removed or replaced while it was in use";
+    assert!(refused.text.contains(told), "{}", refused.text);
+    let next = refused.body["next"].as_str().unwrap_or_default();
+    assert!(next.contains("put it or its newest backup"), "{next}");
+    let form = browser.send("/ideas", &[("text", "Walks")], Some(&proof));
+    let form = form.await;
+    assert_eq!(form.status, 503, "{}", form.text);
+    for told in [told, "This cannot be done now", "newest backup"] {
+        assert!(form.text.contains(told), "no {told}: {}", form.text);
+    }
+    let ready = answered(house.bare("GET", "/readyz")).await;
+    assert_eq!(
+        (ready.status, ready.body["code"].as_str()),
+        (503, Some("store")),
+        "{}",
+        ready.text
+    );
+    assert_eq!(answered(house.bare("GET", "/livez")).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

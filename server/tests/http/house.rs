@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ropewalk_config::settings::{BudgetSettings, Network, PersonRecord};
@@ -64,6 +64,8 @@ pub(crate) struct House {
     pub(crate) link: String,
     /// How often everything was looked at.
     pub(crate) looks: Arc<AtomicUsize>,
+    /// Whether a look never ends.
+    pub(crate) stalls: Arc<AtomicBool>,
 }
 
 /// Returns the name of a person.
@@ -141,6 +143,9 @@ impl House {
         } = plan.open(directory.path()).await.unwrap();
         let looks: Arc<AtomicUsize> = Arc::default();
         let looked = Arc::clone(&looks);
+        let stalls: Arc<AtomicBool> = Arc::default();
+        let stalled = Arc::clone(&stalls);
+        let ideas = directory.path().join("ideas");
         let options = Options {
             capacity,
             people: people(),
@@ -154,13 +159,19 @@ impl House {
             landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
             checkup: Arc::new(move || {
                 looked.fetch_add(1, Ordering::Relaxed);
-                Box::pin(async { findings() })
+                let stalled = Arc::clone(&stalled);
+                Box::pin(async move {
+                    if stalled.load(Ordering::Relaxed) {
+                        std::future::pending::<()>().await;
+                    }
+                    findings()
+                })
             }),
             budget: BudgetSettings {
                 day_tokens: Some(50_000),
                 ..BudgetSettings::default()
             },
-            folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
+            folder: Arc::new(move |idea: &Idea| ideas.join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();
         let admin = Door::open_to_all(anywhere()).await.unwrap();
@@ -179,6 +190,7 @@ impl House {
             client: http::client(ClientOptions::default()).unwrap(),
             link,
             looks,
+            stalls,
         }
     }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::keyed_request::KeyedRequest;
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_store::{ChangeSet, Query, Subscription};
 use serde_json::json;
 
 use crate::house::{ADA, Answer, BOB, House, answered};
+use crate::troubles::die;
 
 const IDEAS: &str = "/api/ideation/sessions";
 
@@ -80,6 +82,35 @@ async fn a_key_whose_request_died_in_between_says_so_and_does_nothing_again() {
     // Nobody is kept from it for ever.
     clock.advance(Duration::from_hours(25));
     assert_eq!(begin(&house, "one", "Rivers").await.status, 201);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_under_which_the_store_took_nothing_is_free_again() {
+    let house = House::new().await;
+    let store = &house.services.store;
+    for number in 0..100 {
+        let subscriber = ComponentName::parse(&format!("waits-{number}")).unwrap();
+        let subscription = Subscription::new(subscriber, ["ideation.message"]);
+        store.subscribe(&subscription).await.unwrap();
+    }
+    // As many deliveries are open as may be.
+    house.many(500, "waits").await;
+    for _ in 0..2 {
+        let refused = begin(&house, "one", "Walks").await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (503, &json!("store")),
+            "{}",
+            refused.text
+        );
+    }
+    die(&house).await;
+    let begun = begin(&house, "one", "Walks").await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    let again = begin(&house, "one", "Walks").await;
+    assert_eq!((again.status, &again.body), (201, &begun.body));
+    assert_eq!(ideas(&house).await, 1);
     house.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! What a browser is shown and sends: pages that need no script, forms that prove themselves, refusals in words.
 
+mod brief;
 mod first;
 mod learned;
 mod specification;

@@ -1,5 +1,6 @@
 //! Whatever is refused says why in one line, and changes nothing.
 
+mod long;
 mod odd;
 mod rights;
 

@@ -1,5 +1,6 @@
 //! What the terminal shows and does, requests show and do.
 
+mod reviews;
 mod verbs;
 
 use ropewalk_schemas::build::BuildState;
@@ -37,7 +38,8 @@ async fn an_idea_is_begun_talked_about_and_given_up_by_who_may() {
         .await;
     assert_eq!(said.status, 201, "{}", said.text);
     let shown = house.read("/api/ideation/sessions/walks").await;
-    assert_eq!(shown["folder"], "/ideas/walks");
+    let folder = house.state().join("ideas/walks");
+    assert_eq!(shown["folder"], json!(folder));
     assert_eq!(shown["messages"][1]["text"], "And rests.");
     let heard = house.events("ideation.message").await;
     assert_eq!(heard.len(), 2);
@@ -95,7 +97,8 @@ async fn exactly_the_shown_hash_is_approved_once_and_by_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
     let house = House::new().await;
-    let (_, question) = house.specified().await;
+    // Whoever likes may answer it.
+    let question = house.asked("missing_context", ["merge", "leave"]).await;
     let open = house.read("/api/questions").await;
     assert_eq!(open["items"][0]["id"], json!(question));
     let waits = house.read("/api/waits").await;
@@ -509,6 +512,7 @@ async fn pages_of_events_together_are_the_timeline() {
         "waits",
         "notices",
         "questions",
+        "reviews",
         "specifications",
     ] {
         assert!(

@@ -10,11 +10,12 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, CommitId, ComponentName, RepoPath, Slug, TaskId};
+use ropewalk_server::Capacity;
 use ropewalk_store::{ChangeSet, task_key};
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::house::House;
+use crate::browser::{Browser, HTML};
+use crate::house::{ADA, House, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
@@ -58,6 +59,33 @@ async fn who_asks_again_and_again_how_everything_is_lets_nobody_look_each_time()
         tokio::time::sleep(Duration::from_millis(100)).await;
         house.read("/api/doctor").await;
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_never_ends_is_answered_in_time_and_keeps_nobody_from_another() {
+    let house = House::holding(Capacity {
+        answers: Duration::from_millis(500),
+        ..Capacity::default()
+    })
+    .await;
+    house.stalls.store(true, Ordering::Relaxed);
+    let slow = answered(house.ask("GET", "/api/doctor", ADA)).await;
+    assert_eq!(
+        (slow.status, slow.body["code"].as_str()),
+        (504, Some("slow")),
+        "{}",
+        slow.text
+    );
+    assert!(slow.body["next"].is_string(), "{}", slow.text);
+    let page = house.ask("GET", "/health", ADA).header("Accept", HTML);
+    let page = answered(page).await;
+    assert_eq!(page.status, 504, "{}", page.text);
+    assert!(page.text.contains("This takes too long"), "{}", page.text);
+    // What was begun is given up, and holds nobody up.
+    house.stalls.store(false, Ordering::Relaxed);
+    let looked = house.read("/api/doctor").await;
+    assert_eq!(looked["findings"][0]["check"], "git", "{looked}");
     house.stop().await;
 }
 

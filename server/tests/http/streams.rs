@@ -157,9 +157,8 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
     let (_, _, data) = tasks.next().await.unwrap();
     assert_eq!(data["type"], "task.progress");
     // Nobody tells of these; on a busy machine one of them may take longer.
-    let (mut last, mut soon) = (2, false);
-    while !soon && last < 7 {
-        last += 1;
+    let mut late = Vec::new();
+    for last in 3..=7 {
         let slug = format!("lakes-{last}");
         house.elsewhere(&slug).await;
         let committed = Instant::now();
@@ -169,17 +168,18 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
                 break data;
             }
         };
-        soon = committed.elapsed() < AT_MOST;
+        let took = committed.elapsed();
+        late.extend((took >= AT_MOST).then_some(took));
         assert_eq!(
             (&came["sequence"], &came["subject"]),
             (&json!(last), &json!(format!("idea/{slug}")))
         );
         assert_eq!(ids(&others.take(1).await), [last]);
     }
-    assert!(soon, "each took {AT_MOST:?} or more");
+    assert!(late.len() <= 1, "{late:?} are {AT_MOST:?} or more");
     let listed = house.read("/api/events?source=elsewhere").await;
     let listed = listed["items"].as_array().unwrap().len();
-    assert_eq!(i64::try_from(listed).unwrap(), last - 2);
+    assert_eq!(listed, 5);
     for (header, value) in [("Last-Event-ID", "x"), ("Last-Event-ID", "")] {
         let request = house
             .ask("GET", "/api/events", ADA)

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use ropewalk_runtime::http::{ClientOptions, client};
 use serde_json::{Value, json};
 
@@ -29,6 +29,8 @@ pub(crate) enum SentBody<'a> {
     Json(&'a Value),
     /// A form without fields, with the proof of the login.
     Form,
+    /// The same with words.
+    Words(&'a str),
 }
 
 impl Browser {
@@ -95,17 +97,29 @@ impl Browser {
             Some(token) => asked.bearer_auth(token),
             None => asked.header("Cookie", &self.cookie),
         };
+        let proof = format!("csrf={}", self.csrf);
         asked = match body {
             SentBody::Json(body) => asked.json(body),
-            SentBody::Form => {
-                let form = "application/x-www-form-urlencoded";
-                let asked = asked.header("Content-Type", form);
-                let asked = asked.header("Accept", "text/html");
-                asked.body(format!("csrf={}", self.csrf))
-            }
+            SentBody::Form => form(asked, proof),
+            SentBody::Words(words) => form(asked, format!("{proof}&text={words}")),
         };
         let answer = asked.send().await?;
         Ok((answer.status().as_u16(), answer.text().await?))
+    }
+
+    /// Tries to begin an idea, by a request and by the form of a page, until nothing can be written; says what is told of that
+    /// by each.
+    async fn begin_until_refused(&self) -> anyhow::Result<((u16, Value), (u16, String))> {
+        let began = Instant::now();
+        loop {
+            let (status, said) = self.begin("Walks").await?;
+            let body = SentBody::Words("Walks");
+            let form = self.send(("POST", "/ideas"), None, body).await?;
+            if status != 201 && form.0 != 303 {
+                return Ok(((status, said), form));
+            }
+            ensure!(began.elapsed() < UNTIL_FAULT, "writing goes on");
+        }
     }
 
     async fn begin(&self, text: &str) -> anyhow::Result<(u16, Value)> {
@@ -115,6 +129,13 @@ impl Browser {
         let answer = asked.json(&json!({ "text": text })).send().await?;
         Ok((answer.status().as_u16(), answer.json().await?))
     }
+}
+
+/// Sends fields as the form of a page does.
+fn form(asked: RequestBuilder, fields: String) -> RequestBuilder {
+    let kind = "application/x-www-form-urlencoded";
+    let asked = asked.header("Content-Type", kind);
+    asked.header("Accept", "text/html").body(fields)
 }
 
 #[tokio::test]
@@ -158,20 +179,20 @@ async fn on_a_full_disk_the_api_refuses_in_words_and_what_a_phone_said_is_done_w
     let mut up = phone.up().await?;
     let browser = Browser::open(&phone.project).await?;
     let filler = disk.fill()?;
-    let began = Instant::now();
-    let refused = loop {
-        let (status, said) = browser.begin("Walks").await?;
-        if status != 201 {
-            break (status, said);
-        }
-        ensure!(began.elapsed() < UNTIL_FAULT, "writing goes on");
-    };
-    let (status, said) = refused;
-    ensure!((500..600).contains(&status), "{status}: {said}");
-    ensure!(
-        said["code"].is_string() && said["message"].is_string(),
-        "{said}"
+    let ((status, said), (of_form, page)) = browser.begin_until_refused().await?;
+    assert_eq!(
+        (status, &said["code"], &said["message"], &said["next"]),
+        (
+            503,
+            &json!("store"),
+            &json!("the disk of the database is full"),
+            &json!("make room and try again")
+        )
     );
+    assert_eq!(of_form, 503, "{page}");
+    for told in ["disk of the database is full", "make room", ">\nWalks<"] {
+        ensure!(page.contains(told), "no `{told}`: {page}");
+    }
     let (status, ideas) = browser.read("/api/ideation/sessions").await?;
     assert_eq!(status, 200, "what is there can be read: {ideas}");
     phone.write("/newtask Rivers of mine").await?;

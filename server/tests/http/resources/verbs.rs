@@ -217,8 +217,18 @@ async fn what_somebody_knows_is_remembered_once_and_found_by_its_words() {
         (&first.body["id"], &json!("gotcha"))
     );
     let before = house.rows().await;
+    let long = "word ".repeat(500);
     for (body, code) in [
         (json!({ "content": " " }), "knowledge"),
+        (json!({ "content": long }), "knowledge"),
+        (
+            json!({ "content": "a", "globs": ["a".repeat(1_001)] }),
+            "knowledge",
+        ),
+        (
+            json!({ "content": "a", "globs": ["{".repeat(33)] }),
+            "knowledge",
+        ),
         (json!({ "content": "a", "confidence": 1.5 }), "usage"),
         (json!({ "content": "a", "kind": "rumour" }), "usage"),
         (json!({ "content": "a", "idea": "../x" }), "usage"),
@@ -230,8 +240,33 @@ async fn what_somebody_knows_is_remembered_once_and_found_by_its_words() {
             "{body}: {}",
             refused.text
         );
+        // Whoever is refused is told what to do.
+        assert!(refused.body["next"].is_string(), "{body}: {}", refused.text);
     }
     assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_question_says_who_is_asked_it_first() {
+    let house = House::new().await;
+    let mut expected = Vec::new();
+    for (trigger, choices, role) in [
+        ("build_finished", ["merge", "leave"], "product"),
+        ("task_stuck", ["wait", "skip"], "technical"),
+        ("budget_exceeded", ["half", "stop"], "operations"),
+        ("of_a_newer_program", ["yes", "no"], "technical"),
+    ] {
+        let id = house.asked(trigger, choices).await;
+        let shown = house.read(&format!("/api/questions/{id}")).await;
+        assert_eq!(
+            (&shown["trigger"], &shown["role"]),
+            (&json!(trigger), &json!(role))
+        );
+        expected.push(shown);
+    }
+    let listed = house.read("/api/questions").await;
+    assert_eq!(listed["items"], json!(expected));
     house.stop().await;
 }
 
