@@ -35,25 +35,18 @@ pub struct Phone {
     /// What the next words belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words_for: Option<WordsFor>,
-    /// The update that Telegram brought last; what it brought before is done, or kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun: Option<UpdateRecord>,
-    /// The update that was kept last until it has its turn; while there is one, what this person does waits behind it,
-    /// but for what stops something.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<UpdateRecord>,
-    /// The update that was begun last of those that were kept; what Telegram brings meanwhile is counted apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<UpdateRecord>,
-    /// The update that stopped something last while others were kept: what came before it sets nothing going any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<UpdateRecord>,
+    /// How far it is with what the person does.
+    #[serde(flatten)]
+    pub updates: UpdateProgress,
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
     /// The build that was shown last, until somebody decides not to begin it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<BuildOffer>,
+    /// The words that came too late for their idea, until somebody begins another one with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<OpeningOffer>,
     /// The message in which the words of an answer are shown while they come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
@@ -83,13 +76,48 @@ pub struct ChatUser {
     pub chat: i64,
 }
 
-/// A choice that waits for its words.
+/// What waits for the words that come next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WordsFor {
-    /// The question.
-    pub question: QuestionId,
-    /// The choice.
-    pub choice: ChoiceId,
+#[serde(untagged)]
+pub enum WordsFor {
+    /// A choice that was pressed.
+    Choice {
+        /// The question.
+        question: QuestionId,
+        /// The choice.
+        choice: ChoiceId,
+    },
+    /// The wish for another revision.
+    Revision {
+        /// The specification.
+        spec: SpecId,
+        /// Until when words are for it; none in a row of before, whose time is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<DateTime<Utc>>,
+    },
+}
+
+/// How far a phone is with what its person does: the updates by which it is known what becomes of the next one.
+///
+/// Each bot counts its updates by itself, so that what is of one says nothing of another ([`UpdateProgress::of`]). All of
+/// them outlive that the phone is linked anew: what was done stays done, whoever holds the phone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateProgress {
+    /// The update that Telegram brought last. What it brought before is done or kept; so is this one where it says `done`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<UpdateRecord>,
+    /// The update that was kept last until it has its turn; gone once that is done. While there is one, what this person
+    /// does waits behind it, but for what stops something. Telegram brought it, no later than `begun`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<UpdateRecord>,
+    /// The update that was begun last of those that were kept. It is counted apart from `begun`, which goes on meanwhile,
+    /// and falls back where one is handled again that was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<UpdateRecord>,
+    /// The update that stopped something last; it was never kept. What came before it and is done after it sets nothing
+    /// going any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<UpdateRecord>,
 }
 
 /// An update that was begun, or kept.
@@ -132,6 +160,17 @@ pub struct BuildOffer {
     /// The hash of the revision that was shown.
     pub hash: ContentHash,
     /// Until when it can be decided.
+    pub until: DateTime<Utc>,
+}
+
+/// Words for an idea of which nothing is changed by words any more, which may begin another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpeningOffer {
+    /// Names it in what its button sends back; nobody guesses it.
+    pub nonce: String,
+    /// The words.
+    pub words: String,
+    /// Until when they can begin one.
     pub until: DateTime<Utc>,
 }
 
@@ -194,10 +233,7 @@ impl Phone {
     /// Returns the phone of the same person, of which nothing is known but what it did.
     pub fn anew(&self) -> Self {
         Self {
-            begun: self.begun,
-            kept: self.kept,
-            turn: self.turn,
-            stopped: self.stopped,
+            updates: self.updates,
             ..Self::of(self.person.clone())
         }
     }
@@ -213,15 +249,79 @@ impl Phone {
             listens: false,
             awaits: None,
             words_for: None,
-            begun: None,
-            kept: None,
-            turn: None,
-            stopped: None,
+            updates: UpdateProgress {
+                begun: None,
+                kept: None,
+                turn: None,
+                stopped: None,
+            },
             landing: None,
             starting: None,
+            opening: None,
             draft: None,
             replies: Vec::new(),
             repeats: 0,
+        }
+    }
+}
+
+impl UpdateProgress {
+    /// Returns what it says of the updates of one bot.
+    pub fn of(self, bot: i64) -> Self {
+        let of_it = |record: &UpdateRecord| record.bot == bot;
+        Self {
+            begun: self.begun.filter(of_it),
+            kept: self.kept.filter(of_it),
+            turn: self.turn.filter(of_it),
+            stopped: self.stopped.filter(of_it),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_before_its_progress_was_one_thing_is_read_and_written_as_it_was() {
+        let record = |update: i64| serde_json::json!({ "bot": 1, "update": update, "at": "2026-11-21T12:00:00Z", "done": true });
+        let row = serde_json::json!({
+            "person": "ada", "listens": false, "repeats": 0, "begun": record(7), "kept": record(6), "stopped": record(5),
+        });
+        let phone: Phone = serde_json::from_value(row.clone()).unwrap();
+        let numbers = |progress: UpdateProgress| {
+            let records = [
+                progress.begun,
+                progress.kept,
+                progress.turn,
+                progress.stopped,
+            ];
+            records.map(|record| record.map(|record| record.update))
+        };
+        assert_eq!(numbers(phone.updates), [Some(7), Some(6), None, Some(5)]);
+        assert_eq!(numbers(phone.updates.of(2)), [None; 4]);
+        assert_eq!(serde_json::to_value(&phone).unwrap(), row);
+        let fresh: Phone = serde_json::from_value(serde_json::json!({ "person": "ada" })).unwrap();
+        assert_eq!(fresh, Phone::of(UserSlug::parse("ada").unwrap()));
+    }
+
+    #[test]
+    fn what_waits_for_words_is_told_apart_by_what_it_names() {
+        let id = "00000000-0000-7000-8000-000000000001";
+        for (row, is_choice) in [
+            (
+                serde_json::json!({ "question": id, "choice": "guide" }),
+                true,
+            ),
+            (serde_json::json!({ "spec": id }), false),
+            (
+                serde_json::json!({ "spec": id, "until": "2026-11-21T12:00:00Z" }),
+                false,
+            ),
+        ] {
+            let words: WordsFor = serde_json::from_value(row.clone()).unwrap();
+            assert_eq!(matches!(words, WordsFor::Choice { .. }), is_choice, "{row}");
+            assert_eq!(serde_json::to_value(&words).unwrap(), row);
         }
     }
 }

@@ -1,28 +1,29 @@
 //! Does what a command asks for about a build, by the verbs of `desk`.
 
+mod roll;
+
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
-use ropewalk_desk::views::build::{self, BuildFilter, BuildRow};
-use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
-use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::build::Build;
-use ropewalk_schemas::clip;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
+use ropewalk_schemas::illegal;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{LandingOffer, Reply};
-use ropewalk_schemas::specification::SpecState;
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish as WishOfBranch;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
-use ropewalk_store::EventFilter;
+use ropewalk_store::{EventFilter, ReadError, Store, task_key};
 
-use crate::commands::SAID_BACK;
 use crate::keyboard::{self, Mark};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::words::refusal;
+use roll::{BuildChoice, choose, unbuilt};
+
+pub(crate) use roll::BuildRoll;
 
 /// How long a landing may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -34,35 +35,129 @@ const LANDINGS: [(&str, Landing); 2] = [
     ("Resolve conflicts first", Landing::Resolve),
 ];
 
-/// Passes on what somebody wants of a whole build.
+/// What is said where there is no build at all.
+const NO_BUILD: &str = "There is no build yet.";
+
+/// Passes on what somebody wants of a whole build: of the one that can do it.
 pub(crate) async fn steer(
     surface: &Surface,
     whom: &Whom,
     rest: &str,
     wish: Wish,
-) -> Result<String, SurfaceError> {
-    let rows = rows(surface).await?;
-    let build = match rest {
-        "" => running(rows),
-        named => named_build(surface, &rows, named).await?,
+) -> Result<Answer, SurfaceError> {
+    let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
+    let pool = match roll.meant(store, rest).await? {
+        Ok(pool) => pool,
+        Err(told) => return Ok(told.into()),
     };
-    let build = match build {
-        Ok(build) => build,
-        Err(told) => return Ok(told),
+    let recorded = |build: &Build, does: &str| {
+        let name = roll.name(build);
+        Answer::from(format!("Recorded: the build of {name} {does}."))
     };
-    let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
+    // It may have done so since, and would leave the choice to another one.
+    if let Some(build) = steered_already(surface, whom, &pool, wish).await? {
+        return Ok(recorded(build, does(wish, false)));
+    }
+    let person = &whom.person;
+    let can = |build: &Build| builds::admits(build, wish, person).is_ok();
+    let is_meant = |build: &Build| !rest.is_empty() || is_likely(wish, build);
+    let open = |build: &Build| can(build) && !wish.is_fulfilled(build);
+    // One that was wished to do so a moment ago may not show it yet, so that it is wished again where nothing else is meant.
+    let choice = match choose(&pool, |build| open(build) && is_meant(build)) {
+        BuildChoice::Nothing => match choose(&pool, can) {
+            BuildChoice::One(build) if open(build) => BuildChoice::Several(vec![build]),
+            choice => choice,
+        },
+        choice => choice,
+    };
+    let build = match choice {
+        BuildChoice::One(build) => build,
+        BuildChoice::Several(several) if several.iter().any(|build| !wish.is_fulfilled(build)) => {
+            return Ok(BuildRoll::which(typed(wish), &several, false));
+        }
+        BuildChoice::Several(_) if wish == Wish::Pause => {
+            return Ok("Every build that runs pauses already.".to_owned().into());
+        }
+        BuildChoice::Several(_) | BuildChoice::Nothing => {
+            let newest = pool
+                .last()
+                .filter(|_| !rest.is_empty() || person.demand(Right::Stop).is_err());
+            let refused = newest.and_then(|build| {
+                let refused = builds::admits(build, wish, person).err()?;
+                Some(refusal::steer(&refused, build))
+            });
+            return Ok(refused.unwrap_or_else(|| idle(wish).to_owned()).into());
+        }
+    };
+    let does = does(wish, wish.is_fulfilled(build));
+    let steered = builds::steer(&surface.context(), build, wish, person, None).await;
     Ok(match steered {
-        Ok(_) => format!("Recorded: the build of `{}` {}.", build.idea, does(wish)),
-        Err(error) => refusal::steer(&error, &build),
+        Ok(_) => recorded(build, does),
+        Err(error) => refusal::steer(&error, build).into(),
     })
 }
 
+/// Returns whether somebody may mean a build that they do not name: what failed, or ended by itself, goes on for no bare wish.
+fn is_likely(wish: Wish, build: &Build) -> bool {
+    match wish {
+        Wish::Pause | Wish::Stop => true,
+        Wish::Resume => {
+            build.pause_requested
+                || build.state == BuildState::Paused
+                || build.stop == Some(StopCause::Person)
+        }
+    }
+}
+
+/// Returns the build of which an earlier try had recorded the wish.
+async fn steered_already<'r>(
+    surface: &Surface,
+    whom: &Whom,
+    pool: &[&'r Build],
+    wish: Wish,
+) -> Result<Option<&'r Build>, SurfaceError> {
+    let event_type = match wish {
+        Wish::Pause => "build.pause",
+        Wish::Resume => "build.resume",
+        Wish::Stop => "build.stop",
+    };
+    for build in pool.iter().copied() {
+        let is_it = |payload: &Payload| {
+            matches!(payload, Payload::BuildPause(asked) | Payload::BuildResume(asked) | Payload::BuildStop(asked)
+                if asked.build_id == build.id && asked.requested_by == *whom.person.name.as_str())
+        };
+        if told_already(surface, whom, build, event_type, is_it).await? {
+            return Ok(Some(build));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the command by which something is wished of a build.
+const fn typed(wish: Wish) -> &'static str {
+    match wish {
+        Wish::Pause => "/pause",
+        Wish::Resume => "/resume",
+        Wish::Stop => "/stop",
+    }
+}
+
 /// Says what a build does by a wish.
-const fn does(wish: Wish) -> &'static str {
+const fn does(wish: Wish, is_fulfilled: bool) -> &'static str {
     match wish {
         Wish::Pause => "pauses",
+        Wish::Resume if is_fulfilled => "goes on; it runs already",
         Wish::Resume => "goes on",
         Wish::Stop => "stops",
+    }
+}
+
+/// Says that no build can do what is wished.
+const fn idle(wish: Wish) -> &'static str {
+    match wish {
+        Wish::Pause | Wish::Stop => "No build runs.",
+        Wish::Resume => "No build stands still that could go on.",
     }
 }
 
@@ -71,46 +166,120 @@ pub(crate) async fn retry(
     surface: &Surface,
     whom: &Whom,
     rest: &str,
-) -> Result<String, SurfaceError> {
-    let (build, rest) = match meant(surface, rest).await? {
+) -> Result<Answer, SurfaceError> {
+    let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
+    let (pool, rest) = match of_task(store, &roll, rest).await? {
         Ok(meant) => meant,
-        Err(told) => return Ok(told),
+        Err(told) => return Ok(told.into()),
     };
     let (task, advice) = split(rest);
     let Ok(task) = TaskId::parse(task) else {
-        return Ok("Name the task: /retry walks T-002 what to do differently".to_owned());
+        let told = "Name the task: /retry walks T-002 what to do differently";
+        return Ok(told.to_owned().into());
     };
     let advice = (!advice.is_empty()).then(|| advice.to_owned());
-    let is_it = |payload: &Payload| {
-        matches!(payload, Payload::TaskRetry(asked)
-            if asked.task_id == task && asked.guidance == advice && asked.requested_by == *whom.person.name.as_str())
+    let recorded = |build: &Build| {
+        let name = roll.name(build);
+        Answer::from(format!("Recorded: another try of {task} of {name}."))
     };
-    if told_already(surface, whom, &build, "task.retry", is_it).await? {
-        return Ok(format!(
-            "Recorded: another try of {task} of `{}`.",
-            build.idea
-        ));
+    let mut able = Vec::new();
+    for build in pool.iter().copied() {
+        let is_it = |payload: &Payload| {
+            matches!(payload, Payload::TaskRetry(asked)
+                if asked.build_id == build.id && asked.task_id == task && asked.guidance == advice
+                    && asked.requested_by == *whom.person.name.as_str())
+        };
+        if told_already(surface, whom, build, "task.retry", is_it).await? {
+            return Ok(recorded(build));
+        }
+        let row = store.get::<Task>(&task_key(build.id, &task)).await?;
+        let can = row.is_some_and(|row| illegal::retry(&row).is_ok());
+        able.extend((can && illegal::run_again(build, "be resumed").is_ok()).then_some(build));
     }
-    let asked = tasks::retry(&surface.context(), &build, &task, &whom.person, advice).await;
+    let build = match (able.as_slice(), pool.last()) {
+        // Why it is not tried again is said of the newest.
+        ([build], _) | ([], Some(build)) => *build,
+        ([], None) => return Ok(NO_BUILD.to_owned().into()),
+        (several, _) => return Ok(BuildRoll::which("/retry", several, true)),
+    };
+    let asked = tasks::retry(&surface.context(), build, &task, &whom.person, advice).await;
     Ok(match asked {
-        Ok(_) => format!("Recorded: another try of {task} of `{}`.", build.idea),
-        Err(error) => refusal::task(&error, &build),
+        Ok(_) => recorded(build),
+        Err(error) => refusal::task(&error, build).into(),
     })
 }
 
-/// Says something to the models that work on a build. Its idea has to be named: what is said may begin with any word.
+/// Returns the builds that a text begins by naming, with what is said of them; all of them where it begins by a task.
+async fn of_task<'r, 't>(
+    store: &Store,
+    roll: &'r BuildRoll,
+    text: &'t str,
+) -> Result<Result<(Vec<&'r Build>, &'t str), String>, ReadError> {
+    let (first, behind) = split(text);
+    let called = roll.called(first);
+    if !called.is_empty() {
+        return Ok(Ok((called, behind)));
+    }
+    // No idea is called so.
+    let mut is_task = Slug::parse(first).is_err();
+    if let (Ok(task), false) = (TaskId::parse(first), is_task) {
+        for build in roll.all() {
+            let key = task_key(build.id, &task);
+            is_task |= store.get::<Task>(&key).await?.is_some();
+        }
+    }
+    if is_task {
+        return Ok(Ok((roll.all(), text)));
+    }
+    let meant = roll.meant(store, first).await?;
+    Ok(meant.map(|pool| (pool, behind)))
+}
+
+/// Says something to the models that work on a build: the one that is named, else the only one that has not ended. What is said
+/// may begin with any word, so that a name is a whole one.
 pub(crate) async fn tell(
     surface: &Surface,
     whom: &Whom,
     rest: &str,
-) -> Result<String, SurfaceError> {
-    let (named, said) = split(rest);
-    let Some(build) = of_idea(&rows(surface).await?, named) else {
-        let told = unapproved(surface, named).await?;
-        return Ok(told.unwrap_or_else(|| {
-            "Name the idea whose build hears it: /tell walks use metres".to_owned()
-        }));
+) -> Result<Answer, SurfaceError> {
+    let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
+    let (first, behind) = split(rest);
+    let called = roll.called(first);
+    if called.is_empty()
+        && let Some(told) = unbuilt(store, first).await?
+    {
+        return Ok(told.into());
+    }
+    let is_named = !called.is_empty();
+    let (pool, said) = if is_named {
+        (called, behind)
+    } else {
+        (roll.all(), rest)
     };
+    let hears = |build: &Build| build.completed_at.is_none() && build.continued_by.is_none();
+    let build = match (choose(&pool, hears), pool.last().filter(|_| is_named)) {
+        (BuildChoice::One(build), _) => build,
+        (BuildChoice::Several(several), _) => {
+            return Ok(BuildRoll::which("/tell", &several, true));
+        }
+        (BuildChoice::Nothing, Some(newest)) => *newest,
+        (BuildChoice::Nothing, None) => {
+            let told = "No build runs. Name the idea whose build hears it: /tell walks use metres";
+            return Ok(told.to_owned().into());
+        }
+    };
+    told_to(surface, whom, (build, &roll.name(build)), said).await
+}
+
+/// Says something to the models that work on a build, or on the task of it that a text begins by naming.
+async fn told_to(
+    surface: &Surface,
+    whom: &Whom,
+    (build, name): (&Build, &str),
+    said: &str,
+) -> Result<Answer, SurfaceError> {
     let (first, of_task) = split(said);
     let known = tasks::of_build(&surface.services.store, build.id).await?;
     let (task, text) = if known.iter().any(|task| task.id.as_str() == first) {
@@ -123,21 +292,20 @@ pub(crate) async fn tell(
             if told.text == text && told.said_by == *whom.person.name.as_str()
                 && task.is_none_or(|task| told.task_id.as_str() == task))
     };
-    if told_already(surface, whom, &build, "build.tell", is_it).await? {
-        return Ok(format!(
-            "Recorded: whoever works on `{}` hears it.",
-            build.idea
-        ));
+    if told_already(surface, whom, build, "build.tell", is_it).await? {
+        let told = format!("Recorded: whoever works on {name} hears it.");
+        return Ok(told.into());
     }
-    let told = tasks::tell(&surface.context(), &build, task, &whom.person, text).await;
-    Ok(match told {
+    let told = tasks::tell(&surface.context(), build, task, &whom.person, text).await;
+    let told = match told {
         Ok(hearing) => {
             let hearing: Vec<&str> = hearing.iter().map(TaskId::as_str).collect();
-            let (idea, hearing) = (&build.idea, hearing.join(", "));
-            format!("Recorded: whoever works on {hearing} of `{idea}` hears it.")
+            let hearing = hearing.join(", ");
+            format!("Recorded: whoever works on {hearing} of {name} hears it.")
         }
-        Err(error) => refusal::task(&error, &build),
-    })
+        Err(error) => refusal::task(&error, build),
+    };
+    Ok(told.into())
 }
 
 /// Returns whether an earlier try had told a build this already, by an event of `event_type`.
@@ -167,24 +335,47 @@ pub(crate) async fn rank(
     surface: &Surface,
     whom: &Whom,
     rest: &str,
-) -> Result<String, SurfaceError> {
-    let (build, rest) = match meant(surface, rest).await? {
-        Ok(meant) => meant,
-        Err(told) => return Ok(told),
+) -> Result<Answer, SurfaceError> {
+    let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
+    let (first, behind) = split(rest);
+    let (pool, number) = if behind.is_empty() && roll.called(first).is_empty() {
+        (roll.all(), first)
+    } else {
+        match roll.meant(store, first).await? {
+            Ok(pool) => (pool, behind),
+            Err(told) => return Ok(told.into()),
+        }
     };
-    let number = rest.parse::<u8>().ok();
+    let number = number.parse::<u8>().ok();
     let Some(priority) = number.and_then(|number| Priority::new(number).ok()) else {
-        return Ok("Say how urgent, from 1 (highest) to 10: /priority walks 2".to_owned());
+        let unbuilt = if roll.called(first).is_empty() {
+            unbuilt(store, first).await?
+        } else {
+            None
+        };
+        let how = || "Say how urgent, from 1 (highest) to 10: /priority walks 2".to_owned();
+        return Ok(unbuilt.unwrap_or_else(how).into());
     };
-    let ranked = builds::rank(&surface.context(), &build, priority, &whom.person).await;
-    Ok(match ranked {
+    let can = |build: &Build| illegal::rank(build).is_ok() && build.completed_at.is_none();
+    let build = match (choose(&pool, can), pool.last()) {
+        (BuildChoice::One(build), _) => build,
+        (BuildChoice::Several(several), _) => {
+            return Ok(BuildRoll::which("/priority", &several, true));
+        }
+        (BuildChoice::Nothing, Some(newest)) => *newest,
+        (BuildChoice::Nothing, None) => return Ok(NO_BUILD.to_owned().into()),
+    };
+    let ranked = builds::rank(&surface.context(), build, priority, &whom.person).await;
+    let told = match ranked {
         Ok(()) => format!(
-            "Recorded: the build of `{}` has priority {}.",
-            build.idea,
+            "Recorded: the build of {} has priority {}.",
+            roll.name(build),
             priority.get()
         ),
-        Err(error) => refusal::steer(&error, &build),
-    })
+        Err(error) => refusal::steer(&error, build),
+    };
+    Ok(told.into())
 }
 
 /// Shows what landing a build comes to, with buttons that decide it.
@@ -194,22 +385,38 @@ pub(crate) async fn land(
     rest: &str,
 ) -> Result<Answer, SurfaceError> {
     if let Err(forbidden) = whom.person.demand(Right::Land) {
-        return Ok(Words::of(&forbidden).to_string().into());
+        return Ok(refusal::forbidden(&forbidden, &surface.people).into());
     }
-    let rows = rows(surface).await?;
-    let build = match rest {
-        "" => finished(rows),
-        named => named_build(surface, &rows, named).await?,
-    };
-    let build = match build {
-        Ok(build) => build,
+    let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
+    let pool = match roll.meant(store, rest).await? {
+        Ok(pool) => pool,
         Err(told) => return Ok(told.into()),
     };
-    if let Err(refused) = landing::admits(&build) {
-        return Ok(refusal::landing(&refused, &build).into());
+    let can = |build: &Build| landing::admits(build).is_ok();
+    match (choose(&pool, can), pool.last().filter(|_| !rest.is_empty())) {
+        (BuildChoice::One(build), _) => offer(surface, whom, build, &roll.name(build)).await,
+        (BuildChoice::Several(several), _) => Ok(BuildRoll::which("/land", &several, false)),
+        (BuildChoice::Nothing, newest) => {
+            let refused = newest.and_then(|build| {
+                let refused = landing::admits(build).err()?;
+                Some(refusal::landing(&refused, build))
+            });
+            let told = refused.unwrap_or_else(|| "No build can be landed.".to_owned());
+            Ok(told.into())
+        }
     }
-    let prospect = landing::prospect(&surface.services.store, &build).await?;
-    let (comes_to, onto) = match preview(surface, &build).await {
+}
+
+/// Offers to land a build.
+async fn offer(
+    surface: &Surface,
+    whom: &Whom,
+    build: &Build,
+    name: &str,
+) -> Result<Answer, SurfaceError> {
+    let prospect = landing::prospect(&surface.services.store, build).await?;
+    let (comes_to, onto) = match preview(surface, build).await {
         Ok(view) => (view.in_words(), view.onto),
         Err(why) => (format!("What it comes to cannot be said now: {why}."), None),
     };
@@ -228,10 +435,7 @@ pub(crate) async fn land(
     .await?;
     let labels = LANDINGS.map(|(label, _)| label);
     Ok(Answer {
-        text: format!(
-            "**Land the build of `{}`?**\n\n{prospect}\n\n{comes_to}",
-            build.idea
-        ),
+        text: format!("**Land the build of {name}?**\n\n{prospect}\n\n{comes_to}"),
         buttons: keyboard::labelled(&nonce, &labels),
     })
 }
@@ -339,101 +543,6 @@ fn recorded(landing: Landing, build: &Build, whom: &Whom) -> (String, String) {
         "Recorded; what comes of it is told here.".to_owned(),
         stands,
     )
-}
-
-async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, SurfaceError> {
-    Ok(build::list(
-        &surface.services.store,
-        &BuildFilter::default(),
-        &surface.builds_with,
-    )
-    .await?)
-}
-
-/// Returns the build that a text begins by naming the idea of, else the one that runs, with what is said of it.
-async fn meant<'t>(
-    surface: &Surface,
-    text: &'t str,
-) -> Result<Result<(Build, &'t str), String>, SurfaceError> {
-    let rows = rows(surface).await?;
-    let (named, rest) = split(text);
-    if let Some(build) = of_idea(&rows, named) {
-        return Ok(Ok((build, rest)));
-    }
-    Ok(match running(rows) {
-        Ok(build) => Ok((build, text)),
-        Err(told) => Err(unapproved(surface, named).await?.unwrap_or(told)),
-    })
-}
-
-/// Returns the newest build of an idea, or why there is none.
-async fn named_build(
-    surface: &Surface,
-    rows: &[BuildRow],
-    named: &str,
-) -> Result<Result<Build, String>, SurfaceError> {
-    if let Some(build) = of_idea(rows, named) {
-        return Ok(Ok(build));
-    }
-    let told = unapproved(surface, named).await?;
-    Ok(Err(told.unwrap_or_else(|| {
-        let named = clip::letters(named, SAID_BACK);
-        format!("There is no build of `{named}`; /ideas lists the ideas.")
-    })))
-}
-
-/// Says that an idea has no build since its specification is not approved, where that is so.
-async fn unapproved(surface: &Surface, named: &str) -> Result<Option<String>, SurfaceError> {
-    let Ok(idea) = Slug::parse(named) else {
-        return Ok(None);
-    };
-    let newest = specification::list(&surface.services.store, Some(&idea)).await?;
-    let Some(newest) = newest.last() else {
-        return Ok(None);
-    };
-    let next = match newest.specification.state {
-        SpecState::Approved => return Ok(None),
-        SpecState::Draft => {
-            "it is being written, and you are asked before anything is built".into()
-        }
-        SpecState::Generated => {
-            format!("/execute {idea} shows what its build comes to, and starts it")
-        }
-        SpecState::Rejected => format!("it was rejected, and /execute {idea} asks for another one"),
-    };
-    Ok(Some(format!(
-        "The specification of `{idea}` is not approved; {next}."
-    )))
-}
-
-/// Returns the newest build of an idea.
-fn of_idea(rows: &[BuildRow], named: &str) -> Option<Build> {
-    let of_it = |row: &&BuildRow| row.build.idea.as_str() == named;
-    rows.iter().rfind(of_it).map(|row| row.build.clone())
-}
-
-/// Returns the only build that has not ended.
-fn running(rows: Vec<BuildRow>) -> Result<Build, String> {
-    let mut running = rows
-        .into_iter()
-        .filter(|row| row.build.completed_at.is_none());
-    match (running.next(), running.next()) {
-        (Some(row), None) => Ok(row.build),
-        (Some(_), Some(_)) => Err("Several builds run; name the idea of one.".to_owned()),
-        (None, _) => Err("No build runs; name the idea of the one that you mean.".to_owned()),
-    }
-}
-
-/// Returns the only build that can be landed.
-fn finished(rows: Vec<BuildRow>) -> Result<Build, String> {
-    let mut finished = rows
-        .into_iter()
-        .filter(|row| landing::admits(&row.build).is_ok());
-    match (finished.next(), finished.next()) {
-        (Some(row), None) => Ok(row.build),
-        (Some(_), Some(_)) => Err("Several builds can be landed; name the idea of one.".to_owned()),
-        (None, _) => Err("No build can be landed.".to_owned()),
-    }
 }
 
 /// Splits a text behind its first word.

@@ -27,6 +27,16 @@ pub(crate) enum Command {
     ResumeAll,
 }
 
+impl Command {
+    /// Says whether it may set work going that was stopped since it was given.
+    pub(crate) const fn sets_going(self) -> bool {
+        matches!(
+            self,
+            Self::Execute | Self::Land | Self::Resume | Self::ResumeAll | Self::Retry
+        )
+    }
+}
+
 /// The commands: how each is typed, and what it does.
 const COMMANDS: [(&str, &str, Command); 22] = [
     ("help", "what can be said here", Command::Help),
@@ -69,7 +79,7 @@ const COMMANDS: [(&str, &str, Command); 22] = [
     ),
     (
         "execute",
-        "asks for the specification of an idea; once it is there, shows its build and begins it: /execute its idea",
+        "asks for the specification of an idea; once it is there, shows its build and begins it: /execute its idea, how large: simple, medium or complex",
         Command::Execute,
     ),
     (

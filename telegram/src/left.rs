@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use ropewalk_desk::people::Person;
 use ropewalk_desk::phones;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_schemas::payload::{UpdateKept, UpdateLeft};
@@ -13,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::Update;
 use crate::bot::settling::settle;
+use crate::press;
 use crate::surface::{Parts, Surface, Whom};
-use crate::updates::{Origin, perform};
+use crate::updates::{Origin, is_stopped, perform};
 
 /// What the subscriber is called.
 const ROLE: &str = "telegram.left";
@@ -38,42 +40,43 @@ impl LeftUpdates {
         })
     }
 
-    /// Does what was kept, to its end.
-    async fn take_up(&self, kept: &UpdateKept) -> Result<(), AgentError> {
+    /// Does what was kept at a time, to its end.
+    async fn take_up(&self, kept: &UpdateKept, at: DateTime<Utc>) -> Result<(), AgentError> {
         let surface = &self.surface;
-        let update = self.read(kept.bot, &kept.update)?;
-        let from = update.from.ok_or_else(nobody)?;
-        if phones::whose(&surface.services.store, &surface.people, from)
-            .await?
-            .is_none()
-        {
-            return Err(nobody());
-        }
+        let (update, ..) = self.read(kept.bot, &kept.update).await?;
         // The phone waits no longer for what a press comes to; that is said in the chat.
         surface.presses.put_off(update.id);
-        settle(surface, &update, Origin::Kept, &CancellationToken::new()).await;
+        let (origin, stop) = (Origin::Kept(at), CancellationToken::new());
+        settle(surface, &update, origin, &stop).await;
         surface.presses.forget(update.id);
         Ok(())
     }
 
-    /// Reads what was left, if this bot left it.
-    fn read(&self, bot: i64, update: &Value) -> Result<Update, AgentError> {
-        if bot != self.surface.bot {
+    /// Reads what was left, if this bot left it, with who did it, and in which chat.
+    async fn read(&self, bot: i64, written: &Value) -> Result<(Update, Person, i64), AgentError> {
+        let surface = &self.surface;
+        if bot != surface.bot {
             return Err(AgentError::permanent("it is of another bot"));
         }
-        serde_json::from_value(update.clone()).map_err(AgentError::permanent)
+        let update = serde_json::from_value::<Update>(written.clone());
+        let mut update = update.map_err(AgentError::permanent)?;
+        let from = update.from.ok_or_else(nobody)?;
+        let known = phones::whose(&surface.services.store, &surface.people, from).await?;
+        let person = known.ok_or_else(nobody)?;
+        press::reveal(surface, &person.name, &mut update.did).await?;
+        Ok((update, person, from.chat))
     }
 
     /// Does it, but for what it came to before: it may have been done and its delivery not closed.
     async fn again(&self, left: &UpdateLeft, since: DateTime<Utc>) -> Result<(), AgentError> {
         let surface = &self.surface;
-        let update = self.read(left.bot, &left.update)?;
-        let from = update.from.ok_or_else(nobody)?;
-        let known = phones::whose(&surface.services.store, &surface.people, from).await?;
+        let (update, person, chat) = self.read(left.bot, &left.update).await?;
+        let phone = phones::of(&surface.services.store, &person.name).await?;
         let whom = Whom {
-            person: known.ok_or_else(nobody)?,
-            chat: from.chat,
+            person,
+            chat,
             begun_before: Some(left.begun_at.unwrap_or(since)),
+            has_stopped: is_stopped(update.id, since, &phone.updates.of(surface.bot)),
         };
         // What it may come to is large.
         let performed = Box::pin(perform(surface, &whom, &update.did, None));
@@ -98,7 +101,7 @@ impl Agent for LeftUpdates {
 
     async fn handle(&self, event: &Event, _context: &Context) -> Result<ChangeSet, AgentError> {
         match &event.payload {
-            Payload::UpdateKept(kept) => self.take_up(kept).await?,
+            Payload::UpdateKept(kept) => self.take_up(kept, event.time).await?,
             Payload::UpdateLeft(left) => self.again(left, event.time).await?,
             _ => {}
         }

@@ -1,14 +1,18 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
+pub(crate) mod naming;
+pub(crate) mod revision;
 mod standing;
 
 use ropewalk_desk::builds::Wish;
 use ropewalk_desk::questions::answer_defaults;
-use ropewalk_desk::views::idea::{self, IdeaFilter};
+use ropewalk_desk::views::idea::{self, IdeaFilter, IdeaRow};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::notices::summary_of_last_day;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::specification::Complexity;
+use ropewalk_store::{ReadError, Store};
 
 use crate::commands::{self, Command};
 use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
@@ -18,6 +22,8 @@ use crate::{builds, starting, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
+/// How many of them have a button.
+const PRESSED: usize = 8;
 
 /// Does what `command` asks for; returns what is answered.
 pub(crate) async fn carry_out(
@@ -27,8 +33,19 @@ pub(crate) async fn carry_out(
     rest: &str,
 ) -> Result<Answer, SurfaceError> {
     let store = &surface.services.store;
+    if matches!(command, Command::Idea | Command::New | Command::Execute) {
+        revision::forget(surface, whom).await?;
+    }
     let told = match command {
         Command::Land => return builds::land(surface, whom, rest).await,
+        Command::Pause => return builds::steer(surface, whom, rest, Wish::Pause).await,
+        Command::Resume => return builds::steer(surface, whom, rest, Wish::Resume).await,
+        Command::Stop => return builds::steer(surface, whom, rest, Wish::Stop).await,
+        Command::Retry => return builds::retry(surface, whom, rest).await,
+        Command::Tell => return builds::tell(surface, whom, rest).await,
+        Command::Priority => return builds::rank(surface, whom, rest).await,
+        Command::Ideas => return listed(surface).await,
+        Command::Idea if !rest.is_empty() => return talk::turn_to(surface, whom, rest).await,
         Command::Execute => return execute(surface, whom, rest).await,
         Command::Spec => return specification(surface, whom, rest).await,
         Command::Help => Ok(help()),
@@ -43,30 +60,15 @@ pub(crate) async fn carry_out(
         }
         Command::Questions => questions(surface, whom).await,
         Command::Defaults => Ok(defaults(surface, whom).await),
-        Command::Ideas => {
-            let rows = idea::list(store, &IdeaFilter::default()).await?;
-            let lines = rows.iter().rev().take(LINES);
-            let lines: Vec<String> = lines
-                .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.standing.as_str()))
-                .collect();
-            Ok(none(&lines.join("\n"), "No idea yet; write what you want."))
-        }
         Command::New if rest.is_empty() => {
             Ok("Say what you want: /newtask a page that counts my walks".to_owned())
         }
         Command::New => talk::begin(surface, whom, rest).await,
-        Command::Idea if rest.is_empty() => {
+        Command::Idea => {
             Ok("Name the idea: /idea walks goes on with it; /ideas lists them.".to_owned())
         }
-        Command::Idea => talk::turn_to(surface, whom, rest).await,
         Command::Done => done(surface, whom, rest).await,
         Command::Agents => Ok(none(&standing::parts(surface).await?, "Nothing runs.")),
-        Command::Pause => builds::steer(surface, whom, rest, Wish::Pause).await,
-        Command::Resume => builds::steer(surface, whom, rest, Wish::Resume).await,
-        Command::Stop => builds::steer(surface, whom, rest, Wish::Stop).await,
-        Command::Retry => builds::retry(surface, whom, rest).await,
-        Command::Tell => builds::tell(surface, whom, rest).await,
-        Command::Priority => builds::rank(surface, whom, rest).await,
         Command::StopAll => {
             let reason = (!rest.is_empty()).then(|| rest.to_owned());
             let stopped = halt::stop(&surface.context(), &whom.person, reason).await;
@@ -86,6 +88,22 @@ pub(crate) async fn carry_out(
     told.map(Into::into)
 }
 
+/// Lists the ideas, the newest first, with buttons that go on with those.
+async fn listed(surface: &Surface) -> Result<Answer, SurfaceError> {
+    let rows = idea::list(&surface.services.store, &IdeaFilter::default()).await?;
+    let newest: Vec<&IdeaRow> = rows.iter().rev().take(LINES).collect();
+    let lines = newest
+        .iter()
+        .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.standing.as_str()));
+    let lines: Vec<String> = lines.collect();
+    let slugs = newest.iter().take(PRESSED).map(|row| &row.slug);
+    let buttons = slugs.filter_map(talk::turning);
+    Ok(Answer {
+        text: none(&lines.join("\n"), "No idea yet; write what you want."),
+        buttons: buttons.collect(),
+    })
+}
+
 /// Says what can be said here.
 pub(crate) fn help() -> String {
     let menu = commands::menu().into_iter();
@@ -93,8 +111,8 @@ pub(crate) fn help() -> String {
         .map(|(name, does)| format!("/{name}: {does}"))
         .collect();
     format!(
-        "Write what you want, and it becomes an idea; what you write next belongs to it. Buttons answer questions; \
-         to answer in words, reply to the message that asks.\n\n{}",
+        "Write what you want, and it becomes an idea; what you write next belongs to it. Buttons answer questions, and so do \
+         words, in reply to the message that asks or right behind it.\n\n{}",
         lines.join("\n")
     )
 }
@@ -124,16 +142,24 @@ async fn defaults(surface: &Surface, whom: &Whom) -> String {
     }
 }
 
-/// Returns the idea that is meant: the one that is named, else the one that is talked about.
+/// Returns the idea that is meant: the one that is named, be it by a part of its name, else the one that is talked about.
 async fn meant(
     surface: &Surface,
     whom: &Whom,
     rest: &str,
 ) -> Result<Result<Slug, String>, SurfaceError> {
+    let store = &surface.services.store;
     if !rest.is_empty() {
-        return Ok(Slug::parse(rest).map_err(|error| error.to_string()));
+        let mut ideas = naming::find(store, rest).await?;
+        if ideas.len() > 1 {
+            return Ok(Err(naming::fits_several(rest, &ideas)));
+        }
+        return Ok(match ideas.pop() {
+            Some(idea) => Ok(idea),
+            None => Slug::parse(rest).map_err(|error| error.to_string()),
+        });
     }
-    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+    let phone = phones::of(store, &whom.person.name).await?;
     let none = || "Name the idea; /ideas lists them.".to_owned();
     Ok(phone.idea.ok_or_else(none))
 }
@@ -161,7 +187,7 @@ async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<Ans
         Ok(idea) => idea,
         Err(told) => return Ok(told.into()),
     };
-    if let Some(shown) = starting::offer(surface, whom, &idea).await? {
+    if let Some(shown) = starting::offer_in_full(surface, whom, &idea).await? {
         return Ok(shown);
     }
     let shown = starting::newest(surface, &idea).await?;
@@ -170,9 +196,10 @@ async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<Ans
     }))
 }
 
-/// Shows the build of an idea where its specification is there, else asks for that.
+/// Shows the build of an idea where its specification is there, else asks for that, as large as is said behind the idea.
 async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, SurfaceError> {
-    let idea = match meant(surface, whom, rest).await? {
+    let (named, complexity) = sized(&surface.services.store, rest).await?;
+    let idea = match meant(surface, whom, named).await? {
         Ok(idea) => idea,
         Err(told) => return Ok(told.into()),
     };
@@ -180,7 +207,7 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
         return Ok(shown);
     }
     let (context, person) = (surface.context(), &whom.person.name);
-    let asked = specifications::request(&context, &idea, person, Complexity::Simple).await;
+    let asked = specifications::request(&context, &idea, person, complexity).await;
     let told = match asked {
         Ok(_) => format!(
             "The specification of `{idea}` is being written; you are asked here before anything is built."
@@ -188,4 +215,18 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
         Err(error) => refusal::request(&error),
     };
     Ok(told.into())
+}
+
+/// Splits an idea from how much is planned for it, which is as much as everywhere where nobody says it. What stands alone is the
+/// idea that is called so, if there is one.
+async fn sized<'t>(store: &Store, rest: &'t str) -> Result<(&'t str, Complexity), ReadError> {
+    let (idea, size) = rest.rsplit_once(char::is_whitespace).unwrap_or(("", rest));
+    let (idea, size) = (idea.trim_end(), size.to_ascii_lowercase());
+    let Some(complexity) = Complexity::parse(&size) else {
+        return Ok((rest, Complexity::Medium));
+    };
+    if idea.is_empty() && store.get::<Idea>(&size).await?.is_some() {
+        return Ok((rest, Complexity::Medium));
+    }
+    Ok((idea, complexity))
 }

@@ -1,20 +1,21 @@
 //! Tells people by Telegram what they have to know.
 
 use async_trait::async_trait;
-use ropewalk_desk::people::People;
+use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::needed;
-use ropewalk_desk::specifications;
+use ropewalk_desk::specifications::OutlineExtent;
 use ropewalk_orchestrator::notices::{Arrival, Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Choice, Content, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_store::{ReadError, Store, revision_key};
 
 use crate::api::{Api, Letter};
 use crate::client::TelegramClient;
-use crate::{keyboard, styled, words};
+use crate::{keyboard, starting, styled, words};
 
 /// Telegram as a way of telling.
 pub struct TelegramPort {
@@ -42,13 +43,50 @@ fn parsed(handle: &str) -> Option<(i64, i32)> {
     Some((chat.parse().ok()?, message.parse().ok()?))
 }
 
-/// Tells what the revision asks for whose approval is asked; nothing for other questions. It is the same however often it is sent.
-async fn asked_for(
+impl TelegramPort {
+    /// Writes what somebody is told, and what of a question is not for them to decide.
+    async fn written(
+        &self,
+        telling: &Notification,
+        (question, person): (Option<&Question>, Option<&Person>),
+        store: &Store,
+    ) -> Result<String, ReadError> {
+        let Some(question) = question else {
+            return Ok(words::telling(telling));
+        };
+        let choices = question.choices.iter();
+        let beyond =
+            choices.filter_map(|choice| Some((choice, lacking(question, choice, person)?)));
+        let beyond: Vec<(&Choice, Right)> = beyond.collect();
+        let mut telling = telling.clone();
+        if beyond.iter().any(|(choice, _)| choice.recommended) {
+            telling.text.recommendation = None;
+        }
+        let told = approval(store, &telling.text.title, question).await?;
+        let told = told.unwrap_or_else(|| words::telling(&telling));
+        Ok(match words::beyond(&self.people, &beyond) {
+            Some(beyond) => format!("{told}\n\n{beyond}"),
+            None => told,
+        })
+    }
+}
+
+/// Returns the right that a choice takes and that somebody has not.
+fn lacking(question: &Question, choice: &Choice, person: Option<&Person>) -> Option<Right> {
+    let right = needed(question, &choice.id)?;
+    let may = person.is_some_and(|person| person.demand(right).is_ok());
+    (!may).then_some(right)
+}
+
+/// Writes the approval that a question asks for, as it is shown where somebody asks for it; nothing for other questions. It is
+/// the same however often it is sent.
+async fn approval(
     store: &Store,
-    question: Option<&Question>,
+    title: &str,
+    question: &Question,
 ) -> Result<Option<String>, ReadError> {
-    let Some((About::Specification { spec }, Some(Content::Revision { revision, .. }))) =
-        question.map(|question| (&question.about, &question.content))
+    let (About::Specification { spec }, Some(Content::Revision { revision, .. })) =
+        (&question.about, &question.content)
     else {
         return Ok(None);
     };
@@ -58,9 +96,13 @@ async fn asked_for(
     let Some((spec, revision)) = found.zip(asked) else {
         return Ok(None);
     };
-    specifications::outline(store, &spec, &revision)
-        .await
-        .map(Some)
+    let mut choices = question.choices.iter();
+    let start = choices.find(|choice| needed(question, &choice.id) == Some(Right::Approve));
+    let start = start.map_or("A yes", |choice| choice.label.as_str());
+    let title = format!("{title}: build it?");
+    let ways = (title.as_str(), start);
+    let told = starting::told(store, &spec, Some(&revision), ways, OutlineExtent::Brief);
+    told.await.map(Some)
 }
 
 #[async_trait]
@@ -105,11 +147,9 @@ impl Port for TelegramPort {
             None => Ok(None),
         };
         let question = question.map_err(later)?;
-        let mut told = words::telling(telling);
-        if let Some(asked) = asked_for(store, question.as_deref()).await.map_err(later)? {
-            told.push_str("\n\n");
-            told.push_str(&asked);
-        }
+        let person = self.people.named(name.as_str());
+        let whom = (question.as_deref(), person.as_ref());
+        let told = self.written(telling, whom, store).await.map_err(later)?;
         let pieces = styled::messages(&told).into_iter();
         let mut left = pieces.skip(telling.pieces as usize);
         let text = left.next().unwrap_or_default();
@@ -125,14 +165,10 @@ impl Port for TelegramPort {
                 more: true,
             });
         }
-        let person = self.people.named(name.as_str());
         // Nobody sees a button that they may not press.
+        let (question, person) = whom;
         let may = |choice: &Choice| {
-            let right = question
-                .as_ref()
-                .and_then(|question| needed(question, &choice.id));
-            let person = person.as_ref();
-            right.is_none_or(|right| person.is_some_and(|person| person.demand(right).is_ok()))
+            question.is_none_or(|question| lacking(question, choice, person).is_none())
         };
         let choices = telling.question.as_ref();
         let choices = choices.map_or(&[][..], |put| &put.choices);

@@ -2,15 +2,15 @@
 
 use chrono::TimeDelta;
 use ropewalk_desk::phones;
-use ropewalk_desk::specifications;
+use ropewalk_desk::specifications::{self, OutlineExtent};
 use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::graph_width;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::{BuildOffer, Reply};
 use ropewalk_schemas::specification::{Approval, Price, Revision, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
+use ropewalk_store::{ReadError, Store};
 
 use crate::keyboard::{self, Mark};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
@@ -27,93 +27,127 @@ pub(crate) async fn offer(
     whom: &Whom,
     idea: &Slug,
 ) -> Result<Option<Answer>, SurfaceError> {
-    let newest = newest_of(surface, idea).await?;
-    let Some(spec) = newest.filter(|spec| spec.state == SpecState::Generated) else {
+    offer_of(surface, whom, idea, OutlineExtent::Brief).await
+}
+
+/// Does the same, and shows all that the specification asks for.
+pub(crate) async fn offer_in_full(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+) -> Result<Option<Answer>, SurfaceError> {
+    offer_of(surface, whom, idea, OutlineExtent::Whole).await
+}
+
+async fn offer_of(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+    extent: OutlineExtent,
+) -> Result<Option<Answer>, SurfaceError> {
+    let counts = specifications::counting(&surface.services.store, idea).await?;
+    let Some(spec) = counts.filter(|spec| spec.state == SpecState::Generated) else {
         return Ok(None);
     };
     let Some(hash) = spec.hash.clone() else {
         return Ok(None);
     };
+    let store = &surface.services.store;
+    let content = specification::show(store, spec.clone()).await?.content;
+    let change = keyboard::changing(spec.id);
     if let Err(forbidden) = whom.person.demand(Right::Approve) {
-        let refusal = Words::of(&forbidden);
-        let asked = outline(surface, &spec).await?;
-        let text =
-            format!("The specification of `{idea}` waits for an approval. {refusal}\n\n{asked}");
-        return Ok(Some(text.into()));
+        let refusal = refusal::forbidden(&forbidden, &surface.people);
+        let asked = asked_for(store, &spec, content.as_ref(), extent).await?;
+        return Ok(Some(Answer {
+            text: format!(
+                "The specification of `{idea}` waits for an approval. {refusal}.\n\n{asked}"
+            ),
+            buttons: vec![change],
+        }));
     }
-    let text = told(surface, &spec).await?;
+    let [start, _] = CHOICES;
+    let title = format!("Build `{idea}`?");
+    let ways = (title.as_str(), start);
+    let text = told(store, &spec, content.as_ref(), ways, extent).await?;
     let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
-    let context = surface.context();
+    let here = surface.context();
     let offer = BuildOffer {
         nonce: nonce.clone(),
         spec: spec.id,
         hash,
-        until: context.now() + OFFERED,
+        until: here.now() + OFFERED,
     };
-    phones::change(&context, &whom.person.name, |phone| {
+    phones::change(&here, &whom.person.name, |phone| {
         phone.starting = Some(offer.clone());
     })
     .await?;
+    let mut buttons = keyboard::labelled(&nonce, &CHOICES);
+    buttons.push(change);
+    Ok(Some(Answer { text, buttons }))
+}
+
+/// Shows all that the specification of an idea that counts asks for; nothing where none was written yet.
+pub(crate) async fn newest(surface: &Surface, idea: &Slug) -> Result<Option<Answer>, SurfaceError> {
+    let store = &surface.services.store;
+    let Some(spec) = specifications::counting(store, idea).await? else {
+        return Ok(None);
+    };
+    let content = specification::show(store, spec.clone()).await?.content;
+    let asked = asked_for(store, &spec, content.as_ref(), OutlineExtent::Whole).await?;
+    let (revision, state) = (spec.revision, spec.state);
+    // What is being written can be changed once it is there.
+    let can_change = revision > 0 && state != SpecState::Draft;
+    let change = can_change.then(|| keyboard::changing(spec.id));
     Ok(Some(Answer {
-        text,
-        buttons: keyboard::labelled(&nonce, &CHOICES),
+        text: format!("**Specification of `{idea}`**\nRevision {revision}, {state}.\n\n{asked}"),
+        buttons: change.into_iter().collect(),
     }))
 }
 
-/// Shows what the newest specification of an idea asks for; nothing where none was written yet.
-pub(crate) async fn newest(surface: &Surface, idea: &Slug) -> Result<Option<Answer>, SurfaceError> {
-    let Some(spec) = newest_of(surface, idea).await? else {
-        return Ok(None);
-    };
-    let (revision, state) = (spec.revision, spec.state);
-    let asked = outline(surface, &spec).await?;
-    Ok(Some(
-        format!("**Specification of `{idea}`**\nRevision {revision}, {state}.\n\n{asked}").into(),
-    ))
-}
-
-async fn newest_of(surface: &Surface, idea: &Slug) -> Result<Option<Specification>, SurfaceError> {
-    let rows = specification::list(&surface.services.store, Some(idea)).await?;
-    Ok(rows.into_iter().next_back().map(|row| row.specification))
-}
-
-/// Says what the newest revision of a specification asks for, what changed since the one before, and what a yes lets run.
-async fn outline(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
-    let shown = specification::show(&surface.services.store, spec.clone()).await?;
-    asked_for(surface, spec, shown.content.as_ref()).await
-}
-
+/// Says what a revision of a specification asks for, what changed since the one before, and what a yes lets run.
 async fn asked_for(
-    surface: &Surface,
+    store: &Store,
     spec: &Specification,
     content: Option<&Revision>,
-) -> Result<String, SurfaceError> {
+    extent: OutlineExtent,
+) -> Result<String, ReadError> {
     let Some(content) = content else {
         return Ok("Nothing of it is written yet.".to_owned());
     };
-    let outline = specifications::outline(&surface.services.store, spec, content).await?;
+    let outline = specifications::outline(store, spec, content, extent).await?;
+    let rest = if outline.is_whole {
+        String::new()
+    } else {
+        format!("\n\n/spec {} shows all of it.", spec.idea)
+    };
     let lets_run = specifications::approval_told(content);
-    Ok(format!("{outline}\n\n{lets_run}"))
+    Ok(format!("{}{rest}\n\n{lets_run}", outline.text))
 }
 
-/// Says what a build would do, and what it is expected to cost.
-async fn told(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
-    let shown = specification::show(&surface.services.store, spec.clone()).await?;
-    let content = shown.content.as_ref();
+/// Says below a title what a build would do, what it is expected to cost, and for what a yes holds that is given by pressing what
+/// is `start`. It is the same however often it is sent.
+pub(crate) async fn told(
+    store: &Store,
+    spec: &Specification,
+    content: Option<&Revision>,
+    (title, start): (&str, &str),
+    extent: OutlineExtent,
+) -> Result<String, ReadError> {
     let tasks = content.map_or(&[][..], |content| &content.tasks);
-    let hash = spec.hash.as_ref().map(ToString::to_string);
+    let (hash, revision) = match content {
+        Some(content) => (Some(&content.hash), content.number),
+        None => (spec.hash.as_ref(), spec.revision),
+    };
     let work = match tasks.len() {
         1 => "1 task".to_owned(),
         many => format!("{many} tasks, up to {} at once", graph_width(tasks)),
     };
     Ok(format!(
-        "**Build `{}`?**\n\n{}\n\n{work}. Expected price: {}.\n\n\
-         Start holds for revision {} with the hash {} alone.",
-        spec.idea,
-        asked_for(surface, spec, content).await?,
+        "**{title}**\n\n{}\n\n{work}. Expected price: {}.\n\n\
+         \"{start}\" holds for revision {revision} with the hash {} alone.",
+        asked_for(store, spec, content, extent).await?,
         Price::told(spec.price.as_ref()),
-        spec.revision,
-        hash.unwrap_or_default(),
+        hash.map(ToString::to_string).unwrap_or_default(),
     ))
 }
 
@@ -168,7 +202,7 @@ async fn approve(
             None => return Ok(refusal::approve(&refused)),
         },
     };
-    Ok(format!("Approved: revision {revision} is built."))
+    Ok(format!("Approved: revision {revision} is being built."))
 }
 
 /// Returns the revision that an earlier try had approved.

@@ -58,6 +58,8 @@ pub(crate) struct Whom {
     pub(crate) chat: i64,
     /// When it was begun by a try that did not come to its end: what was done since then need not be done again.
     pub(crate) begun_before: Option<DateTime<Utc>>,
+    /// Whether they asked to stop something since they did it: it sets nothing going that was stopped.
+    pub(crate) has_stopped: bool,
 }
 
 /// What somebody is answered.
@@ -208,6 +210,16 @@ pub(crate) enum SurfaceError {
     /// Telegram does not say what has to be known.
     #[error(transparent)]
     Api(#[from] ApiError),
+}
+
+impl SurfaceError {
+    /// Returns whether no other try comes to anything else.
+    pub(crate) const fn is_permanent(&self) -> bool {
+        match self {
+            Self::Commit(error) => error.is_permanent(),
+            Self::Read(_) | Self::Api(_) => false,
+        }
+    }
 }
 
 impl From<ropewalk_store::CommitOrRead> for SurfaceError {

@@ -1,6 +1,7 @@
 //! Lets people talk about ideas: what they write belongs to one, and whatever is said in it comes back, whoever it answers.
 
 pub(crate) mod asking;
+pub(crate) mod landed;
 pub(crate) mod silence;
 
 use std::collections::HashMap;
@@ -19,12 +20,16 @@ use ropewalk_store::{Query, Versioned};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::api::ApiError;
+use crate::api::{ApiError, Button};
 use crate::commands::SAID_BACK;
 use crate::drafts::{self, DraftError, Drafts};
+use crate::keyboard;
+use crate::orders::naming;
 use crate::port;
-use crate::surface::{Surface, SurfaceError, Whom};
+use crate::surface::{Answer, Surface, SurfaceError, Whom};
 use crate::words::refusal;
+
+pub(crate) use landed::pressed;
 
 /// How often answers are looked for, while somebody waits for one.
 const LOOK: Duration = Duration::from_millis(500);
@@ -71,12 +76,13 @@ pub(crate) async fn begin(
     }
 }
 
-/// Adds what somebody wrote to the idea that is talked about; begins one where there is none.
+/// Adds what somebody wrote to the idea that is talked about; begins one where there is none. Of one that has landed it is said
+/// that words change nothing of it any more.
 pub(crate) async fn say(
     surface: &Surface,
     whom: &Whom,
     text: &str,
-) -> Result<Option<String>, SurfaceError> {
+) -> Result<Option<Answer>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let idea = match &phone.idea {
@@ -84,33 +90,52 @@ pub(crate) async fn say(
         None => None,
     };
     let Some(idea) = idea else {
-        return begin(surface, whom, text).await.map(Some);
+        let begun = begin(surface, whom, text).await?;
+        return Ok(Some(begun.into()));
     };
     if said_already(surface, whom, &idea, text).await? {
         return Ok(None);
+    }
+    if let Some(landed) = landed::told(surface, whom, &idea, text).await? {
+        return Ok(Some(landed));
     }
     let said = ideas::say(&surface.context(), idea.session, &whom.person.name, text).await;
     match said {
         Ok(said) => {
             let waits = silence::told(surface, &phone).await?;
             listen(surface, whom, said.idea, said.message).await?;
-            Ok(waits)
+            Ok(waits.map(Into::into))
         }
-        Err(error) => Ok(Some(refusal::chat(&error))),
+        Err(error) => Ok(Some(refusal::chat(&error).into())),
     }
 }
 
-/// Goes on with another idea.
+/// Returns the button that goes on with an idea; none where its name is longer than a button carries.
+pub(crate) fn turning(idea: &Slug) -> Option<Button> {
+    keyboard::typing(idea.to_string(), &format!("/idea {idea}"))
+}
+
+/// Goes on with another idea, which is named by its name or a part of it.
 pub(crate) async fn turn_to(
     surface: &Surface,
     whom: &Whom,
     name: &str,
-) -> Result<String, SurfaceError> {
+) -> Result<Answer, SurfaceError> {
     let store = &surface.services.store;
-    let idea = store.get::<Idea>(name).await?;
+    let found = naming::find(store, name).await?;
+    if found.len() > 1 {
+        return Ok(Answer {
+            text: naming::fits_several(name, &found),
+            buttons: found.iter().filter_map(turning).collect(),
+        });
+    }
+    let idea = match found.first() {
+        Some(slug) => store.get::<Idea>(slug.as_str()).await?,
+        None => None,
+    };
     let Some(idea) = idea else {
         let name = clip::letters(name, SAID_BACK);
-        return Ok(format!("No idea is called `{name}`; /ideas lists them."));
+        return Ok(format!("No idea is called `{name}`; /ideas lists them.").into());
     };
     let said = Query::new().equal("session", idea.session);
     let said = store.list::<Message>(said).await?;
@@ -126,7 +151,7 @@ pub(crate) async fn turn_to(
     {
         asking::put_first(surface, whom, &question).await?;
     }
-    Ok(format!("What you write belongs to `{}` now.", idea.slug))
+    Ok(format!("What you write belongs to `{}` now.", idea.slug).into())
 }
 
 /// Turns a phone to an idea, of which everything after `last` comes to the chat; where it is turned to it, nothing is missed.

@@ -1,44 +1,28 @@
 //! Does what somebody did in a chat, once.
 
-use chrono::{DateTime, TimeDelta, Utc};
+mod decide;
+
+use decide::{UpdateArrival, UpdateCourse, UpdateTurn};
+use ropewalk_desk::people::Person;
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::payload::UpdateKept;
 use ropewalk_schemas::phone::{ChatUser, Phone, Reply, UpdateRecord};
 use ropewalk_schemas::{Payload, Subject, UserSlug, clip};
+use serde_json::Value;
 use tracing::{debug, info};
 
 use crate::api::{Interaction, Update};
-use crate::commands::{self, Command, TextInput};
+use crate::commands::{self, TextInput};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
-use crate::{files, orders, press, styled, talk};
+use crate::{files, keyboard, orders, press, styled, talk};
+
+pub(crate) use decide::{Origin, is_stopped};
 
 /// How many letters of what a press came to are shown; Telegram takes 200.
 const LINE: usize = 190;
-/// How long numbers of updates can be compared.
-const NUMBERED: TimeDelta = TimeDelta::days(6);
 
-/// Where an update comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Telegram brings it.
-    Telegram,
-    /// It was kept until it had its turn.
-    Kept,
-}
-
-impl Origin {
-    /// Returns where the update is written down that came last from there.
-    pub(crate) const fn last(self, phone: &mut Phone) -> &mut Option<UpdateRecord> {
-        match self {
-            Self::Telegram => &mut phone.begun,
-            Self::Kept => &mut phone.turn,
-        }
-    }
-}
-
-/// Takes an update of somebody who is known; all others get no answer. One that brings a file is kept, and so is what its sender
-/// does behind it, but for what stops something: what one person does is done in its order, and nobody waits for the file of somebody else.
+/// Takes an update of somebody who is known; all others get no answer.
 pub(crate) async fn take(
     surface: &Surface,
     update: &Update,
@@ -51,113 +35,51 @@ pub(crate) async fn take(
     let Some(person) = phones::whose(store, &surface.people, from).await? else {
         return introduced(surface, from, &update.did).await;
     };
-    let name = person.name.clone();
-    let mut phone = phones::of(store, &name).await?;
-    let now = surface.services.clock.now();
-    let last = *origin.last(&mut phone);
-    let last = last.filter(|begun| begun.bot == surface.bot);
-    let is_over = |begun: UpdateRecord| match origin {
-        Origin::Telegram => is_done(begun, update.id, now),
-        // One that was given up, and is handled again, comes behind others that are done.
-        Origin::Kept => begun.done && begun.update == update.id,
-    };
-    let kept = phone.kept.filter(|kept| kept.bot == surface.bot);
-    if last.is_some_and(is_over) {
-        if origin == Origin::Telegram && kept.is_some_and(|kept| kept.update == update.id) {
-            // A death came between keeping and that.
-            surface.answer_without_words(update).await;
-        }
-        return Ok(());
-    }
-    let waits = files::brings_one(&update.did) || (kept.is_some() && !stops(&update.did));
-    if origin == Origin::Telegram && waits {
-        return keep(surface, &name, update).await;
-    }
-    let again = last.filter(|begun| begun.update == update.id);
-    let begun = again.unwrap_or(UpdateRecord {
+    let phone = phones::of(store, &person.name).await?;
+    let arrival = UpdateArrival {
+        update,
+        origin,
         bot: surface.bot,
-        update: update.id,
-        at: now,
-        done: false,
-    });
-    let context = surface.context();
-    if again.is_none() {
-        let begins = |phone: &mut Phone| {
-            *origin.last(phone) = Some(begun);
-            if origin == Origin::Telegram && phone.kept.is_some() && stops(&update.did) {
-                phone.stopped = Some(begun);
+        now: surface.services.clock.now(),
+    };
+    match decide::course(arrival, phone.updates) {
+        UpdateCourse::Over { is_kept } => {
+            if is_kept {
+                surface.answer_without_words(update).await;
             }
-        };
-        phones::change(&context, &name, begins).await?;
+            Ok(())
+        }
+        UpdateCourse::Keep => keep(surface, &person.name, update).await,
+        UpdateCourse::Perform(turn) => {
+            begin(surface, (person, from.chat), (update, origin), turn).await
+        }
     }
-    let stopped = phone.stopped.filter(|stopped| stopped.bot == surface.bot);
-    let is_overtaken = origin == Origin::Kept && stopped.is_some_and(|one| one.update > update.id);
-    if is_overtaken && sets_going(&update.did) {
-        return overtaken(surface, (&name, from), (origin, begun)).await;
+}
+
+/// Begins what somebody did, where no try before this one did, and does it.
+async fn begin(
+    surface: &Surface,
+    (person, chat): (Person, i64),
+    (update, origin): (&Update, Origin),
+    turn: UpdateTurn,
+) -> Result<(), SurfaceError> {
+    let UpdateTurn {
+        record,
+        is_first,
+        is_stopped,
+    } = turn;
+    if is_first {
+        let context = surface.context();
+        let begins = |phone: &mut Phone| origin.begin(&mut phone.updates, record, &update.did);
+        phones::change(&context, &person.name, begins).await?;
     }
     let whom = Whom {
         person,
-        chat: from.chat,
-        begun_before: again.map(|begun| begun.at),
+        chat,
+        begun_before: (!is_first).then_some(record.at),
+        has_stopped: is_stopped,
     };
-    perform(surface, &whom, &update.did, Some((origin, begun))).await
-}
-
-/// Says whether something is to stop, which waits behind no file.
-fn stops(did: &Interaction) -> bool {
-    let Interaction::Wrote {
-        text,
-        forwarded: false,
-        ..
-    } = did
-    else {
-        return false;
-    };
-    matches!(
-        commands::read(text),
-        TextInput::Order(Command::Stop | Command::StopAll, _)
-    )
-}
-
-/// Says whether something may set work going that was stopped meanwhile.
-fn sets_going(did: &Interaction) -> bool {
-    match did {
-        Interaction::Pressed { .. } => true,
-        Interaction::Wrote { text, .. } => matches!(
-            commands::read(text),
-            TextInput::Order(
-                Command::Execute
-                    | Command::Land
-                    | Command::Resume
-                    | Command::ResumeAll
-                    | Command::Retry,
-                _
-            )
-        ),
-        _ => false,
-    }
-}
-
-/// Lets what was said before a stop, and has its turn after it, come to nothing but a line.
-async fn overtaken(
-    surface: &Surface,
-    (person, from): (&UserSlug, ChatUser),
-    (origin, begun): (Origin, UpdateRecord),
-) -> Result<(), SurfaceError> {
-    let done = UpdateRecord {
-        done: true,
-        ..begun
-    };
-    let told = "You stopped something after you did this, so it was not done; do it again if you still want it.";
-    let reply = surface.reply(from.chat, told.to_owned());
-    let ends = |phone: &mut Phone| {
-        *origin.last(phone) = Some(done);
-        forget_kept(phone, done);
-        phone.replies.push(reply.clone());
-    };
-    phones::change(&surface.context(), person, ends).await?;
-    surface.wake.notify_one();
-    Ok(())
+    perform(surface, &whom, &update.did, Some((origin, record))).await
 }
 
 /// Keeps an update until it has its turn among those of its person, see `left.rs`; the phone of a press does not wait so long.
@@ -166,7 +88,7 @@ async fn keep(surface: &Surface, person: &UserSlug, update: &Update) -> Result<(
     let payload = Payload::UpdateKept(UpdateKept {
         bot: surface.bot,
         update_id: update.id,
-        update: serde_json::to_value(update).unwrap_or_default(),
+        update: written(update),
     });
     // Those of one subject are delivered one after the other.
     let event = context.event(Subject::phone(person), payload);
@@ -176,14 +98,20 @@ async fn keep(surface: &Surface, person: &UserSlug, update: &Update) -> Result<(
         at: context.now(),
         done: false,
     };
-    let keeps = |phone: &mut Phone| {
-        phone.kept = Some(kept);
-        // Telegram need not bring it again.
-        phone.begun = Some(UpdateRecord { done: true, ..kept });
-    };
+    let keeps = |phone: &mut Phone| decide::keep(&mut phone.updates, kept);
     phones::change_and_tell(&context, person, keeps, &[event]).await?;
     surface.answer_without_words(update).await;
     Ok(())
+}
+
+/// Returns what an event says of an update. Others read events, so that nothing stands there by which a button is pressed;
+/// `press::reveal` finds that again.
+pub(crate) fn written(update: &Update) -> Value {
+    let mut update = update.clone();
+    if let Interaction::Pressed { data, .. } = &mut update.did {
+        *data = keyboard::concealed(data);
+    }
+    serde_json::to_value(&update).unwrap_or_default()
 }
 
 /// Does what somebody did, and writes down that it is done where it was `begun`.
@@ -194,30 +122,21 @@ pub(crate) async fn perform(
     begun: Option<(Origin, UpdateRecord)>,
 ) -> Result<(), SurfaceError> {
     failpoint!("telegram.update.begun");
-    let update = begun.map(|(_, begun)| begun.update);
+    let update = begun.map(|(_, record)| record.update);
     let outcome = act(surface, whom, did, update).await?;
     failpoint!("telegram.update.acted");
-    let done = begun.map(|(origin, begun)| {
-        (
-            origin,
-            UpdateRecord {
-                done: true,
-                ..begun
-            },
-        )
-    });
     // Together: words that a death brings again must find the choice that they were for, or they would begin an idea, and a
     // press the offer that it decides. What is answered is neither lost nor said of an offer that another one replaced.
     let context = surface.context();
     phones::change(&context, &whom.person.name, |phone| {
-        if let Some((origin, done)) = done {
-            *origin.last(phone) = Some(done);
-            forget_kept(phone, done);
+        if let Some((origin, record)) = begun {
+            origin.end(&mut phone.updates, record);
         }
         phone.words_for = phone.words_for.take().filter(|_| !outcome.spent);
         let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
         phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
         phone.starting = phone.starting.take().filter(|shown| is_open(&shown.nonce));
+        phone.opening = phone.opening.take().filter(|shown| is_open(&shown.nonce));
         phone.replies.extend(outcome.replies.iter().cloned());
         let late = outcome.late.as_ref();
         let late = late.filter(|late| !waits(phone, late)).cloned();
@@ -226,12 +145,6 @@ pub(crate) async fn perform(
     .await?;
     surface.wake.notify_one();
     Ok(())
-}
-
-/// Lets nothing wait any more behind an update that is `done`, where it is the last that was kept.
-pub(crate) fn forget_kept(phone: &mut Phone, done: UpdateRecord) {
-    let is_last = |kept: &UpdateRecord| (done.bot, done.update) == (kept.bot, kept.update);
-    phone.kept = phone.kept.filter(|kept| !is_last(kept));
 }
 
 /// What an update comes to.
@@ -243,7 +156,7 @@ struct UpdateOutcome {
     decided: Option<String>,
     /// What is answered.
     replies: Vec<Reply>,
-    /// What a press came to that was answered without words before.
+    /// What is answered but where the same is to be said already, such as what a press came to that was answered without words.
     late: Option<Reply>,
 }
 
@@ -253,14 +166,7 @@ fn waits(phone: &Phone, reply: &Reply) -> bool {
     waiting.any(|other| other.chat == reply.chat && other.text == reply.text)
 }
 
-/// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
-/// begin anew where nothing was said for a week.
-fn is_done(begun: UpdateRecord, update: i64, now: DateTime<Utc>) -> bool {
-    let is_over = begun.update > update || (begun.update == update && begun.done);
-    is_over && now - begun.at < NUMBERED
-}
-
-/// Does what somebody did.
+/// Does what somebody did, unless it is for somebody else, or they have stopped it since.
 async fn act(
     surface: &Surface,
     whom: &Whom,
@@ -272,6 +178,68 @@ async fn act(
     {
         return Ok(UpdateOutcome::default());
     }
+    if whom.has_stopped
+        && let Some(told) = undone(surface, whom, did).await?
+    {
+        return Ok(UpdateOutcome {
+            late: Some(surface.reply(whom.chat, told)),
+            ..UpdateOutcome::default()
+        });
+    }
+    answer(surface, whom, did, update).await
+}
+
+/// Says of what somebody did before they stopped something that it comes to nothing, and how to do it again; nothing of what
+/// may be done all the same, since it sets nothing going that was stopped: an answer without consequences counts, whether it
+/// is words or a button.
+async fn undone(
+    surface: &Surface,
+    whom: &Whom,
+    did: &Interaction,
+) -> Result<Option<String>, SurfaceError> {
+    let since = "You asked to stop something after you";
+    match did {
+        Interaction::Pressed { data, .. } => {
+            let again = press::again(surface, whom, data).await?;
+            Ok(again.map(|again| {
+                format!(
+                    "{since} pressed a button, so that came to nothing. Press it again if you still want it; {again}."
+                )
+            }))
+        }
+        Interaction::Wrote {
+            text,
+            reply_to,
+            forwarded: false,
+            ..
+        } => match commands::read(text) {
+            TextInput::Order(command, _) if command.sets_going() => {
+                let sent = text.split_whitespace().next().unwrap_or_default();
+                Ok(Some(format!(
+                    "{since} sent `{sent}`, so it was not done. Send it again if you still want it."
+                )))
+            }
+            TextInput::Words => {
+                let decides = press::decides(surface, whom, *reply_to).await?;
+                Ok(decides.then(|| {
+                    format!(
+                        "{since} sent words for the choice that you pressed, so they came to nothing. Send them again if you still want it; it waits for them."
+                    )
+                }))
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Does what somebody did.
+async fn answer(
+    surface: &Surface,
+    whom: &Whom,
+    did: &Interaction,
+    update: Option<i64>,
+) -> Result<UpdateOutcome, SurfaceError> {
     let mut spent = false;
     let told = match did {
         Interaction::Pressed {
@@ -303,7 +271,7 @@ async fn act(
             )
         }
         Interaction::Sent { file, words, .. } => {
-            Some(files::sent(surface, whom, file, words).await?.into())
+            Some(files::sent(surface, whom, file, words).await?)
         }
         Interaction::Wrote { text, reply_to, .. } => match commands::read(text) {
             TextInput::Start(_) => Some(orders::help().into()),
@@ -318,9 +286,9 @@ async fn act(
             TextInput::Words => match press::worded(surface, whom, *reply_to, text).await? {
                 Some(worded) => {
                     spent = worded.of_choice;
-                    Some(worded.told.into())
+                    Some(worded.told)
                 }
-                None => talk::say(surface, whom, text).await?.map(Into::into),
+                None => talk::say(surface, whom, text).await?,
             },
         },
         Interaction::Other => Some("Only text and files are taken here.".to_owned().into()),
@@ -401,36 +369,5 @@ async fn introduced(
         }
         Err(LinkError::Read(error)) => Err(error.into()),
         Err(LinkError::Commit(error)) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_update_comes_a_second_time_unless_numbers_began_anew() {
-        let at = DateTime::UNIX_EPOCH;
-        let begun = |done| UpdateRecord {
-            bot: 1,
-            update: 7,
-            at,
-            done,
-        };
-        for (begun, update, days, expected) in [
-            (begun(true), 7, 0, true),
-            (begun(true), 6, 5, true),
-            (begun(true), 8, 0, false),
-            (begun(false), 7, 0, false),
-            (begun(false), 6, 0, true),
-            (begun(true), 3, 6, false),
-        ] {
-            let now = at + TimeDelta::days(days);
-            assert_eq!(
-                is_done(begun, update, now),
-                expected,
-                "{begun:?} {update} {days}"
-            );
-        }
     }
 }

@@ -4,12 +4,14 @@ pub(crate) mod refusal;
 
 use std::time::Duration;
 
-use ropewalk_desk::people::Person;
+use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::notices::{Notification, Rules};
 use ropewalk_orchestrator::questions::AcceptedAnswer;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::notice::NoticeText;
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::question::Choice;
 
 /// How many letters of a question are told beside its answer.
 const ASKED: usize = 200;
@@ -41,6 +43,33 @@ pub(crate) fn notice(text: &NoticeText) -> String {
             .map(|best| format!("Recommended: {best}")),
     );
     parts.join("\n\n")
+}
+
+/// Says which people may do something.
+pub(crate) fn who_may(people: &People, right: Right) -> String {
+    let all = people.all();
+    let able = all.iter().filter(|person| person.rights.contains(&right));
+    let names: Vec<String> = able.map(|person| format!("`{}`", person.name)).collect();
+    match names.split_last() {
+        None => "nobody here may".to_owned(),
+        Some((one, [])) => format!("{one} may"),
+        Some((last, others)) => format!("{} and {last} may", others.join(", ")),
+    }
+}
+
+/// Says which choices of a question are not for somebody to press, since they lack the right beside each, and who may.
+pub(crate) fn beyond(people: &People, choices: &[(&Choice, Right)]) -> Option<String> {
+    let lines = Right::ALL.into_iter().filter_map(|right| {
+        let of_right = choices.iter().filter(|(_, needed)| *needed == right);
+        let labels: Vec<String> = of_right
+            .map(|(choice, _)| format!("\"{}\"", choice.label))
+            .collect();
+        let (labels, who) = (labels.join(", "), who_may(people, right));
+        (!labels.is_empty())
+            .then(|| format!("Not for you to press: {labels}. You may not {right}; {who}."))
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Says what became of the questions that were answered with their defaults.

@@ -14,29 +14,33 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{Query, ReadError, Store, Versioned};
 
+use crate::builds::BuildRoll;
 use crate::surface::{Surface, SurfaceError};
 
 /// How many tasks of a build a phone is shown.
 const TASKS: usize = 8;
 /// How many letters of a question.
 const LETTERS: usize = 120;
+/// How many letters of why a task does not run.
+const WHY: usize = 300;
 
-/// A build with those of its tasks that could run and do not; none of one that has ended.
+/// A build with those of its tasks that are not done, those that are worked on before others; none of one that has ended.
 struct BuildSnapshot {
     row: BuildRow,
-    held: Vec<Task>,
+    open: Vec<Task>,
 }
 
-/// Says where the builds stand, each with what holds its tasks, and how many questions are open.
+/// Says where the builds stand, each with what is worked on and what holds its other tasks, and how many questions are open.
 pub(crate) async fn builds(surface: &Surface) -> Result<String, SurfaceError> {
     let store = &surface.services.store;
+    let roll = BuildRoll::load(store).await?;
     let rows = build::list(store, &BuildFilter::default(), &surface.builds_with).await?;
     let mut builds = Vec::new();
     for row in rows {
-        let held = held(store, &row).await?;
-        builds.push(BuildSnapshot { row, held });
+        let open = unfinished(store, &row).await?;
+        builds.push(BuildSnapshot { row, open });
     }
-    let standing = told(&builds, &open(surface).await?);
+    let standing = told(&builds, &roll, &open(surface).await?);
     Ok(match halt::standing(store).await? {
         Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
         None => standing,
@@ -68,31 +72,34 @@ pub(crate) async fn parts(surface: &Surface) -> Result<String, SurfaceError> {
     Ok(lines.join("\n"))
 }
 
-async fn held(store: &Store, row: &BuildRow) -> Result<Vec<Task>, ReadError> {
+async fn unfinished(store: &Store, row: &BuildRow) -> Result<Vec<Task>, ReadError> {
     if row.build.completed_at.is_some() {
         return Ok(Vec::new());
     }
     let of_build = Query::new().equal("build", row.build.id.to_string());
     let tasks = store.list::<Task>(of_build.order_by("number")).await?;
     let tasks = tasks.into_iter().map(Versioned::into_inner);
-    let runs = |task: &Task| task.state.is_active();
     let is_over = |task: &Task| matches!(task.state, TaskState::Complete | TaskState::Skipped);
-    Ok(tasks.filter(|task| !runs(task) && !is_over(task)).collect())
+    let mut open: Vec<Task> = tasks.filter(|task| !is_over(task)).collect();
+    open.sort_by_key(|task| !task.state.is_active());
+    Ok(open)
 }
 
 /// Says where the builds stand that have not ended, and how the last one did where all have.
-fn told(builds: &[BuildSnapshot], questions: &[Versioned<Question>]) -> String {
+fn told(builds: &[BuildSnapshot], roll: &BuildRoll, questions: &[Versioned<Question>]) -> String {
     let running = builds
         .iter()
         .filter(|standing| standing.row.build.completed_at.is_none());
     let mut lines: Vec<String> = running
         .flat_map(|standing| {
-            let tasks = tasks_told(standing, questions);
-            std::iter::once(build_told(&standing.row)).chain(tasks)
+            let tasks = tasks_told(standing, roll, questions);
+            std::iter::once(build_told(&standing.row, roll)).chain(tasks)
         })
         .collect();
     if lines.is_empty() {
-        let last = builds.last().map(|standing| build_told(&standing.row));
+        let last = builds
+            .last()
+            .map(|standing| build_told(&standing.row, roll));
         lines.push(last.map_or_else(
             || "No build yet.".to_owned(),
             |last| format!("No build runs. The last one: {last}"),
@@ -106,7 +113,7 @@ fn told(builds: &[BuildSnapshot], questions: &[Versioned<Question>]) -> String {
     lines.join("\n")
 }
 
-fn build_told(row: &BuildRow) -> String {
+fn build_told(row: &BuildRow, roll: &BuildRoll) -> String {
     let (build, done, of) = (&row.build, row.tasks_complete, row.tasks_total);
     let pausing = if build.pause_requested && build.state != BuildState::Paused {
         ", pausing"
@@ -114,34 +121,67 @@ fn build_told(row: &BuildRow) -> String {
         ""
     };
     format!(
-        "`{}`: {}{pausing}, {done} of {} complete",
-        build.idea,
+        "{}: {}{pausing}, {done} of {} complete",
+        roll.name(build),
         build.state,
         counted(of, "task")
     )
 }
 
-/// Says of each task that does not run why, with the question that it waits for.
-fn tasks_told(standing: &BuildSnapshot, questions: &[Versioned<Question>]) -> Vec<String> {
-    let (row, held) = (&standing.row, &standing.held);
+/// Says of each task that is not done that it is worked on, or why it does not run, with the question that it waits for.
+fn tasks_told(
+    standing: &BuildSnapshot,
+    roll: &BuildRoll,
+    questions: &[Versioned<Question>],
+) -> Vec<String> {
+    let (row, open) = (&standing.row, &standing.open);
     let line = |task: &Task| {
-        let mut line = format!("• `{}` is {}", task.id, task.state);
-        let why = why::task(&row.build, row.outage.as_ref(), task);
-        let asked = questions
-            .iter()
-            .find(|question| task.question == Some(question.id));
-        let asked = asked.map(|question| clip::line(&question.text, LETTERS));
-        for part in [Some(why).filter(|why| !why.is_empty()), asked] {
-            line.extend(part.into_iter().flat_map(|part| [": ".to_owned(), part]));
+        if task.state.is_active() {
+            return format!("• `{}` is worked on ({})", task.id, task.state);
         }
-        line
+        let asked = task.question.and_then(|id| {
+            let mut open = questions.iter();
+            open.find(|question| question.id == id)
+        });
+        let why = why::task(&row.build, row.outage.as_ref(), task);
+        format!(
+            "• `{}` is {}{}",
+            task.id,
+            task.state,
+            held(task, &roll.without_ids(&why), asked)
+        )
     };
-    let mut lines: Vec<String> = held.iter().take(TASKS).map(line).collect();
-    let more = held.len().saturating_sub(TASKS);
+    let mut lines: Vec<String> = open.iter().take(TASKS).map(line).collect();
+    let more = open.len().saturating_sub(TASKS);
     if more > 0 {
         lines.push(format!("• {}", counted(more as u64, "more task")));
     }
     lines
+}
+
+/// Says behind the state of a task why it does not run, once: where a question is asked about what it failed of, the question
+/// would say that again.
+fn held(task: &Task, why: &str, asked: Option<&Versioned<Question>>) -> String {
+    let mut told = String::new();
+    // A reason may begin by the state.
+    let why = match why.strip_prefix(task.state.as_str()) {
+        Some(rest) if rest.starts_with(" (") => rest,
+        Some(rest) => rest.strip_prefix("; ").unwrap_or(why),
+        None => why,
+    };
+    let why = match asked {
+        Some(question) => why.replace(&format!(" to question {}", question.id), ""),
+        None => why.to_owned(),
+    };
+    if !why.trim().is_empty() {
+        let apart = if why.starts_with(' ') { "" } else { ": " };
+        told = format!("{apart}{}", clip::letters(&why, WHY));
+    }
+    match asked {
+        Some(_) if task.state == TaskState::Failed => format!("{told}; /questions asks about it"),
+        Some(question) => format!("{told}: {}", clip::line(&question.text, LETTERS)),
+        None => told,
+    }
 }
 
 fn part_told(part: &Component, state: &str, work: &str, now: DateTime<Utc>) -> String {

@@ -1,9 +1,11 @@
 //! Puts an open question to somebody who asks for it, or who comes to where it waits for an answer.
 
 use ropewalk_orchestrator::notices;
-use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_store::{
+    ChangeSet, CommitOrRead, Query, ReadError, Store, Versioned, retry_on_conflict,
+};
 
 use crate::port;
 use crate::surface::{Surface, SurfaceError, Whom};
@@ -14,27 +16,19 @@ pub(crate) async fn put(
     whom: &Whom,
     question: &Question,
 ) -> Result<(), SurfaceError> {
-    let (receiver, now) = (whom.person.name.as_str(), surface.services.clock.now());
-    let mut changes = ChangeSet::new();
-    match told(surface, whom, question).await? {
-        None => {
-            changes.insert(&notices::asking(port::NAME, question, receiver, now));
+    let (store, now) = (&surface.services.store, surface.services.clock.now());
+    let asks = (port::NAME, question, whom.person.name.as_str());
+    // Whoever changed a notice meanwhile may have told somebody else.
+    retry_on_conflict!(CommitOrRead, question.id, {
+        let known = known(store, question).await?;
+        let mut changes = ChangeSet::new();
+        notices::asked_for(&mut changes, &known, asks, now);
+        if !changes.is_empty() {
+            store.commit(changes).await?;
         }
-        Some(notice) if matches!(notice.state, NoticeState::Sent | NoticeState::Dead) => {
-            let again = Notice {
-                state: NoticeState::Waiting,
-                due: now,
-                ..notice.record.clone()
-            };
-            changes.update(&notice, &again);
-        }
-        Some(_) => return Ok(()),
-    }
-    match surface.services.store.commit(changes).await {
-        // Whoever changed it meanwhile has just told of it.
-        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+        Ok(Some(()))
+    })?;
+    Ok(())
 }
 
 /// Puts a question to a person who was not told of it.
@@ -43,23 +37,21 @@ pub(super) async fn put_first(
     whom: &Whom,
     question: &Question,
 ) -> Result<(), SurfaceError> {
-    let is_open = question.state == QuestionState::Pending;
-    if is_open && told(surface, whom, question).await?.is_none() {
+    if question.state != QuestionState::Pending {
+        return Ok(());
+    }
+    let known = known(&surface.services.store, question).await?;
+    let is_theirs = |told: &Versioned<Notice>| told.receiver == whom.person.name.as_str();
+    if !known.iter().any(is_theirs) {
         put(surface, whom, question).await?;
     }
     Ok(())
 }
 
-/// Returns by what a person was told of a question.
-async fn told(
-    surface: &Surface,
-    whom: &Whom,
-    question: &Question,
-) -> Result<Option<Versioned<Notice>>, SurfaceError> {
+/// Lists what people are told of a question here.
+async fn known(store: &Store, question: &Question) -> Result<Vec<Versioned<Notice>>, ReadError> {
     let of_it = Query::new()
         .equal("question", question.id)
         .equal("port", port::NAME);
-    let told = surface.services.store.list::<Notice>(of_it).await?;
-    let is_theirs = |told: &Versioned<Notice>| told.receiver == whom.person.name.as_str();
-    Ok(told.into_iter().find(is_theirs))
+    store.list::<Notice>(of_it).await
 }

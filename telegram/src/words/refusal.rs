@@ -6,6 +6,7 @@ use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::people::{People, PermissionError};
 use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_schemas::advice::Words;
@@ -19,6 +20,11 @@ use crate::commands::SAID_BACK;
 const IDEAS: &str = "/ideas lists them";
 const ANOTHER_IDEA: &str = "/newtask begins another";
 const PUT_AGAIN: &str = "/questions puts what is open again";
+
+/// Says that somebody may not do something, and who may.
+pub(crate) fn forbidden(error: &PermissionError, people: &People) -> String {
+    format!("{error}; {}", super::who_may(people, error.right))
+}
 
 /// Says why words were not taken.
 pub(crate) fn chat(error: &ChatError) -> String {
@@ -48,6 +54,7 @@ pub(crate) fn answer(error: &AnswerError) -> String {
             "`{}` is none of the choices, so that it decides nothing; press a button",
             clip::letters(text, SAID_BACK)
         ),
+        AnswerError::WordsAlone { .. } => "words decide nothing there; press a button".to_owned(),
         AnswerError::WordsMissing { .. } => {
             "that choice is nothing without words of yours; press its button, and write them then"
                 .to_owned()
@@ -90,6 +97,18 @@ pub(crate) fn request(error: &RequestError) -> String {
         RequestError::OnItsWay { idea, state, .. } => {
             format!("the specification of `{idea}` is {state}; /spec {idea} shows it")
         }
+        RequestError::Built { idea, plan } => format!(
+            "`{idea}` has a specification {}; a button of /spec {idea} asks for a change of that, and /tell {idea} WORDS tells whoever \
+             builds it",
+            plan.progress
+        ),
+        RequestError::UnknownSpecification(_) => format!("that specification is gone; {IDEAS}"),
+        RequestError::BeingWritten { revision, .. } => {
+            format!("revision {revision} is being written; say it once /spec shows that")
+        }
+        RequestError::State { state, what, .. } => {
+            format!("the specification is {state}, so {what}; /spec shows it")
+        }
         error => Words::of(error).to_string(),
     }
 }
@@ -108,6 +127,10 @@ pub(crate) fn approve(error: &ApproveError) -> String {
             format!("revision {revision} is there by now; /execute shows it")
         }
         ApproveError::Abandoned(_) => said(error, ANOTHER_IDEA),
+        ApproveError::Elsewhere { idea, plan, .. } => format!(
+            "`{idea}` has another specification, {}; /status shows where its build stands",
+            plan.progress
+        ),
         ApproveError::NotReady { state, .. } => {
             format!("the specification is {state}; /spec shows it")
         }
@@ -216,6 +239,30 @@ mod tests {
         serde_json::from_value(build).unwrap()
     }
 
+    /// What is refused about a build.
+    fn of_builds(build: &Build) -> [String; 4] {
+        let (id, next) = (build.id, build.id);
+        let state = SteerError::State {
+            build: id,
+            state: BuildState::Paused,
+            why: "it pauses already",
+        };
+        let unknown = TaskError::Unknown {
+            build: id,
+            task: "T-009".to_owned(),
+        };
+        let moved = LandingError::Moved {
+            build: id,
+            into: "main".to_owned(),
+        };
+        [
+            steer(&SteerError::Continued { build: id, next }, build),
+            steer(&state, build),
+            task(&unknown, build),
+            landing(&moved, build),
+        ]
+    }
+
     #[test]
     fn no_refusal_names_a_verb_of_the_terminal_or_an_id() {
         let (idea, build) = (Slug::parse("walks").unwrap(), build());
@@ -249,6 +296,14 @@ mod tests {
                 state: SpecState::Generated,
             }),
             request(&RequestError::Landed { idea, spec }),
+            request(&RequestError::UnknownSpecification(spec)),
+            request(&RequestError::BeingWritten { spec, revision: 2 }),
+            request(&RequestError::State {
+                spec,
+                state: SpecState::Rejected,
+                what: "there is no revision to change",
+                next: Some("ask for a specification with `ropewalk spec generate`"),
+            }),
             approve(&ApproveError::Unknown(spec)),
             approve(&ApproveError::Already { spec, by, at }),
             approve(&ApproveError::NotReady {
@@ -256,37 +311,8 @@ mod tests {
                 state: SpecState::Draft,
             }),
             halt(&HaltError::NotStopped),
-            steer(
-                &SteerError::Continued {
-                    build: build.id,
-                    next: build.id,
-                },
-                &build,
-            ),
-            steer(
-                &SteerError::State {
-                    build: build.id,
-                    state: BuildState::Paused,
-                    why: "it pauses already",
-                },
-                &build,
-            ),
-            task(
-                &TaskError::Unknown {
-                    build: build.id,
-                    task: "T-009".to_owned(),
-                },
-                &build,
-            ),
-            landing(
-                &LandingError::Moved {
-                    build: build.id,
-                    into: "main".to_owned(),
-                },
-                &build,
-            ),
         ];
-        for told in told {
+        for told in told.into_iter().chain(of_builds(&build)) {
             let is_of_terminal = told.contains("ropewalk") || told.contains(ID);
             assert!(!is_of_terminal && told.contains('/'), "{told}");
         }

@@ -1,5 +1,8 @@
 //! Questions reach phones, and one answer counts.
 
+mod late;
+mod spoken;
+
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -163,19 +166,36 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
         phones.message(ADA, "Merge?").await?,
         phones.message(BOB, "Merge?").await?,
     );
-    // He sees no button that he may not press, and whoever makes one up is refused.
+    // He sees no button that he may not press, neither that which decides nor that which leaves all as it is, and reads why.
     let shown: Vec<&str> = bob
         .buttons
         .iter()
         .map(|(label, _)| label.as_str())
         .collect();
-    assert_eq!(shown, ["✓ Leave it", "Something else..."]);
+    assert_eq!(shown, ["Something else..."]);
+    let why = "Not for you to press: \"Merge it\", \"Leave it\". You may not land; ada may.";
+    assert!(bob.text.contains(why), "{}", bob.text);
+    assert!(!bob.text.contains("Recommended:"), "{}", bob.text);
+    assert!(ada.text.contains("Recommended: Leave it"), "{}", ada.text);
+    // Whoever makes one up is refused, and takes nothing from anybody.
     let (nonce, _) = bob.buttons[0].1.split_once(':').unwrap_or_default();
-    phones
-        .press(BOB, BOB, bob.id, &format!("{nonce}:0"))
-        .await?;
-    phones.shown("`bob` may not land").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    for place in [0, 1] {
+        phones
+            .press(BOB, BOB, bob.id, &format!("{nonce}:{place}"))
+            .await?;
+        phones.shown("`bob` may not land; `ada` may").await?;
+    }
+    until("both refusals", || async {
+        let shown = phones.did("answercallbackquery").await?.len();
+        Ok((shown == 2).then_some(()))
+    })
+    .await?;
+    let question = house.question(id).await?;
+    assert_eq!(
+        (question.state, question.answer),
+        (QuestionState::Pending, None)
+    );
+    assert_eq!(phones.did("editmessagetext").await?.len(), 0);
     phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;
     phones.shown("Taken: Merge it").await?;
     house.close().await

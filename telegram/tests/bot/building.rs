@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use ropewalk_schemas::agent::Component;
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
@@ -21,12 +21,22 @@ const HEAD: char = 'a';
 
 /// Stores a build of `idea` in a state, with a task that landed and one that failed.
 pub(crate) async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId> {
+    built_on(house, idea, state, &format!("build/{idea}")).await
+}
+
+/// Does the same where the build has this branch.
+pub(crate) async fn built_on(
+    house: &House,
+    idea: &str,
+    state: &str,
+    branch: &str,
+) -> anyhow::Result<BuildId> {
     let (ids, now) = (&house.services.ids, house.services.clock.now());
     let ended = (state != "running").then_some(now);
     let build: Build = serde_json::from_value(json!({
         "id": ids.next(), "spec": ids.next(), "revision": 1, "hash": ContentHash::of(b"new"),
         "idea": idea, "user": "ada", "state": state, "pause_requested": false,
-        "branch": format!("build/{idea}"), "target": "main", "priority": 5, "working_ms": 0,
+        "branch": branch, "target": "main", "priority": 5, "working_ms": 0,
         "head": HEAD.to_string().repeat(40), "completed_at": ended,
         "correlation_id": ids.next(), "created_at": now,
     }))?;
@@ -90,9 +100,10 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
             "/retry T-002 use metres",
             "Recorded: another try of T-002 of walks.",
         ),
-        ("/tell", "Name the idea"),
-        ("/tell use metres", "Name the idea"),
+        ("/tell", "say something"),
         ("/tell walks", "say something"),
+        // Where one build runs, it need not be named.
+        ("/tell use miles", "works on T-002 of walks hears it"),
         ("/tell walks use metres", "works on T-002 of walks hears it"),
         (
             "/tell walks T-002 and feet",
@@ -115,7 +126,7 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
     let said = |text: &str| json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": text });
     assert_eq!(
         events(&house, "build.tell").await?,
-        [said("use metres"), said("and feet")]
+        [said("use miles"), said("use metres"), said("and feet")]
     );
     let rank =
         |priority: u8| json!({ "build_id": build, "priority": priority, "requested_by": "ada" });
@@ -339,20 +350,122 @@ async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat
 }
 
 async fn move_head(house: &House, build: BuildId) -> anyhow::Result<()> {
+    let head = Some(CommitId::parse(&"b".repeat(40))?);
+    change(house, build, |build| build.head.clone_from(&head)).await
+}
+
+/// Changes a build as it is stored.
+pub(crate) async fn change(
+    house: &House,
+    build: BuildId,
+    change: impl FnOnce(&mut Build),
+) -> anyhow::Result<()> {
     let store = &house.services.store;
+    let found = store.get::<Build>(&build.to_string()).await?;
+    let found = found.context("no build")?;
+    let mut after = found.record.clone();
+    change(&mut after);
     let mut changes = ChangeSet::new();
-    if let Some(found) = store.get::<Build>(&build.to_string()).await? {
-        let head = Some(CommitId::parse(&"b".repeat(40))?);
-        changes.update(
-            &found,
-            &Build {
-                head,
-                ..found.record.clone()
-            },
-        );
-    }
+    changes.update(&found, &after);
     store.commit(changes).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_is_pressed()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let first = built(&house, "walks", "running").await?;
+    let second = built_on(&house, "walks", "running", "build/walks-2").await?;
+    let wished = |build: BuildId| json!({ "build_id": build, "requested_by": "ada" });
+    for typed in ["/stop", "/stop walks"] {
+        let asked = told(&phones, ADA, typed).await?;
+        for part in [
+            "• walks on build/walks-2: running",
+            "• walks on build/walks: running",
+        ] {
+            assert!(asked.text.contains(part), "{typed}: {}", asked.text);
+        }
+        assert_eq!(asked.buttons.len(), 2, "{typed}");
+    }
+    assert!(events(&house, "build.stop").await?.is_empty());
+    let asked = told(&phones, ADA, "/stop").await?;
+    let button = asked.buttons.iter();
+    let mut button = button.filter(|(label, _)| label.starts_with("build/walks "));
+    let (_, data) = button.next().context("no button of the first")?;
+    // It does what typing it would, for who presses it.
+    phones.press(BOB, BOB, asked.id, data).await?;
+    phones.message(BOB, "bob may not stop").await?;
+    assert!(events(&house, "build.stop").await?.is_empty());
+    phones.press(ADA, ADA, asked.id, data).await?;
+    let says = "Recorded: the build of walks on build/walks stops.";
+    phones.message(ADA, says).await?;
+    assert_eq!(events(&house, "build.stop").await?, [wished(first)]);
+
+    let now = house.services.clock.now();
+    change(&house, first, |build| {
+        build.state = BuildState::Stopped;
+        build.stop = Some(StopCause::Person);
+        build.completed_at = Some(now);
+    })
+    .await?;
+    // One runs, and one stands still.
+    for (typed, says, event, build) in [
+        ("/pause", "on build/walks-2 pauses", "build.pause", second),
+        ("/resume", "on build/walks goes on.", "build.resume", first),
+        (
+            "/stop walks",
+            "on build/walks-2 stops",
+            "build.stop",
+            second,
+        ),
+    ] {
+        let said = told(&phones, ADA, typed).await?.text;
+        assert!(said.contains(says), "{typed}: {said}");
+        let recorded = events(&house, event).await?;
+        assert_eq!(recorded.last(), Some(&wished(build)), "{typed}");
+    }
+    let told_so = told(&phones, ADA, "/stop walks-9").await?.text;
+    assert!(
+        told_so.contains("There is no build of walks-9"),
+        "{told_so}"
+    );
+    let heard = told(&phones, ADA, "/tell build/walks-2 use metres")
+        .await?
+        .text;
+    assert!(
+        heard.contains("of walks on build/walks-2 hears it"),
+        "{heard}"
+    );
+    assert_eq!(
+        events(&house, "build.tell").await?[0]["build_id"],
+        json!(second)
+    );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bare_wish_lets_nothing_go_on_that_failed_and_says_what_pauses_already()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    built(&house, "walks", "failed").await?;
+    let rivers = built(&house, "rivers", "running").await?;
+    let asked = told(&phones, ADA, "/resume").await?;
+    assert!(
+        asked.text.starts_with("Several builds could be meant"),
+        "{}",
+        asked.text
+    );
+    assert!(events(&house, "build.resume").await?.is_empty());
+    let dogs = built(&house, "dogs", "running").await?;
+    for build in [rivers, dogs] {
+        change(&house, build, |build| build.pause_requested = true).await?;
+    }
+    let pauses = told(&phones, ADA, "/pause").await?.text;
+    assert_eq!(pauses, "Every build that runs pauses already.");
+    house.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -379,7 +492,7 @@ async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
     let summary = told(&phones, ADA, "/summary").await?.text;
     for part in [
         "Questions: 2 asked.",
-        "walks is running, 1 of 2 tasks landed; rivers is running, 1 of 2 tasks landed.",
+        "walks is running, 1 of 2 tasks complete; rivers is running, 1 of 2 tasks complete.",
         "Open: 2 questions.",
         "Recommended: answer what is asked",
     ] {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::building::{built, events, told};
 use crate::house::{ADA, BOB, House, asking, people};
-use crate::phones::{Phones, until};
+use crate::phones::{self, Phones, until};
 
 /// Waits for the words of people in the conversation about an idea.
 async fn words_of(house: &House, idea: &str, wanted: usize) -> anyhow::Result<Vec<String>> {
@@ -58,7 +58,7 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     let build = built(&house, "walks", "running").await?;
     for (typed, does, event) in [
         ("/pause walks", "pauses", "build.pause"),
-        ("/resume walks", "goes on", "build.resume"),
+        ("/resume walks", "goes on; it runs already", "build.resume"),
         ("/stop walks", "stops", "build.stop"),
     ] {
         let said = told(&phones, ADA, typed).await?.text;
@@ -91,10 +91,90 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     house.close().await
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_much_is_planned_as_anywhere_else_unless_a_phone_says_how_much() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for typed in ["/newtask Walks", "/newtask Rivers", "/newtask Dogs"] {
+        told(&phones, ADA, typed).await?;
+    }
+    for (typed, idea, complexity) in [
+        ("/execute", "dogs", "medium"),
+        ("/execute Walks  Complex", "walks", "complex"),
+        ("/execute rivers simple", "rivers", "simple"),
+    ] {
+        let said = told(&phones, ADA, typed).await?.text;
+        let begins = format!("The specification of {idea} is being written");
+        assert!(said.starts_with(&begins), "{typed}: {said}");
+        let asked = events(&house, "spec.requested").await?;
+        let last = asked.last().context("nothing asked for")?;
+        assert_eq!(
+            (&last["idea_slug"], &last["complexity"]),
+            (&json!(idea), &json!(complexity)),
+            "{typed}"
+        );
+    }
+    // A size that stands alone is one where no idea is called so, and what is no size belongs to the name.
+    told(&phones, ADA, "/newtask Cats").await?;
+    for (typed, expected) in [
+        ("/execute simple", "The specification of cats is being"),
+        ("/execute walks huge", "is not a valid"),
+    ] {
+        let said = told(&phones, ADA, typed).await?.text;
+        assert!(said.contains(expected), "{typed}: {said}");
+    }
+    let asked = events(&house, "spec.requested").await?;
+    let last = asked.last().map(|last| &last["complexity"]);
+    assert_eq!((asked.len(), last), (4, Some(&json!("simple"))));
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idea_is_named_by_a_part_of_its_name_or_by_its_button() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for typed in ["/newtask Flat bills", "/newtask Flat walks"] {
+        told(&phones, ADA, typed).await?;
+    }
+    for (typed, expected) in [
+        ("/idea flat-b", "What you write belongs to flat-bills now."),
+        ("/idea walks", "What you write belongs to flat-walks now."),
+        ("/idea Bills", "What you write belongs to flat-bills now."),
+        ("/idea rivers", "No idea is called rivers"),
+        ("/done flat", "flat fits 2 ideas: flat-bills, flat-walks."),
+        ("/spec walks", "flat-walks has no specification yet"),
+    ] {
+        let told = told(&phones, ADA, typed).await?.text;
+        assert!(told.contains(expected), "{typed}: {told}");
+    }
+    let several = told(&phones, ADA, "/idea flat").await?;
+    let listed = told(&phones, ADA, "/ideas").await?;
+    for shown in [several, listed] {
+        let button = shown.buttons.iter();
+        let mut button = button.filter(|(label, _)| label == "flat-walks");
+        let (_, data) = button.next().context("no button")?;
+        told(&phones, ADA, "/idea bills").await?;
+        phones.press(ADA, ADA, shown.id, data).await?;
+        until("the other idea", || async {
+            let ada = UserSlug::parse("ada")?;
+            let phone = linking::of(&house.services.store, &ada).await?;
+            let is_it = phone.idea.is_some_and(|idea| idea.as_str() == "flat-walks");
+            Ok(is_it.then_some(()))
+        })
+        .await?;
+    }
+    house.close().await
+}
+
 /// Adds a specification of an idea that waits for an approval.
 pub(crate) async fn generated(house: &House, idea: &str) -> anyhow::Result<SpecId> {
+    specified(house, idea, "generated").await
+}
+
+/// Adds a specification of an idea in a state.
+pub(crate) async fn specified(house: &House, idea: &str, state: &str) -> anyhow::Result<SpecId> {
     let mut changes = ChangeSet::new();
-    let spec = add_specification(&mut changes, house, (idea, "generated"))?;
+    let spec = add_specification(&mut changes, house, (idea, state))?;
     house.services.store.commit(changes).await?;
     Ok(spec)
 }
@@ -211,9 +291,19 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
     let shown = told(&phones, BOB, "/execute walks").await?;
     let refusal = "The specification of walks waits for an approval. bob may not approve";
     assert!(shown.text.starts_with(refusal), "{}", shown.text);
-    assert_eq!(shown.buttons, []);
+    assert!(
+        shown.text.contains("bob may not approve; ada may"),
+        "{}",
+        shown.text
+    );
+    let labels = |shown: &phones::Message| -> Vec<String> {
+        let buttons = shown.buttons.iter();
+        buttons.map(|(label, _)| label.clone()).collect()
+    };
+    // Who may not approve may still ask for a change.
+    assert_eq!(labels(&shown), ["Change this..."]);
     let shown = told(&phones, ADA, "/execute walks").await?;
-    assert_eq!(shown.buttons.len(), 2, "{}", shown.text);
+    assert_eq!(labels(&shown), ["Start", "Cancel", "Change this..."]);
     house.close().await
 }
 
@@ -254,38 +344,34 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
         ..asking("spec_complete", "Build it?")?
     };
     house.put(ChangeSet::new(), asking).await?;
-    let asked = phones.message(ADA, "Build it?").await?;
+    let asked = phones.message(ADA, "build it?").await?;
     assert_eq!(asked.buttons.len(), 3, "{}", asked.text);
     let mut seen = vec![(asked, 3)];
     for (typed, chat, buttons) in [
-        ("/execute walks", ADA, 2),
-        ("/spec walks", ADA, 2),
-        ("/spec walks", BOB, 0),
+        ("/execute walks", ADA, 3),
+        ("/spec walks", ADA, 3),
+        ("/spec walks", BOB, 1),
     ] {
         seen.push((told(&phones, chat, typed).await?, buttons));
     }
-    for (number, (shown, buttons)) in seen.into_iter().enumerate() {
+    for (shown, buttons) in seen {
         let parts = [
             "People see 🚶 walks.",
             "FR-1: counts walks",
             "accepted: three are three",
-            "T-001: Count the walks",
-            "walks.py",
+            "T-001: Count the walks\n   walks.py\n",
             "maps",
-            "Changed since revision 1",
-            "-People see their walks.",
-            "+People see 🚶 walks.",
+            "Changed since revision 1\n• Objective: People see 🚶 walks.\n",
+            "walks.py is owned by build 7",
+            "What a yes lets run as checks:",
         ];
         for part in parts {
-            assert!(shown.text.contains(part), "{part} in {}", shown.text);
+            let times = shown.text.matches(part).count();
+            assert_eq!(times, 1, "{part} in {}", shown.text);
         }
-        let warns = shown.text.contains("walks.py is owned by build 7");
-        assert_eq!(
-            warns,
-            number > 0,
-            "the question has its own: {}",
-            shown.text
-        );
+        for boilerplate in ["A test.", "Merge it", "@@", "their walks"] {
+            assert!(!shown.text.contains(boilerplate), "{}", shown.text);
+        }
         assert_eq!(shown.buttons.len(), buttons, "{}", shown.text);
     }
     let none = told(&phones, ADA, "/spec rivers").await?;

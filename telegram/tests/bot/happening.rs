@@ -152,8 +152,8 @@ async fn a_start_and_landings_are_told_together_and_a_failure_at_once_with_what_
                 "→ give guidance",
                 "The build of walks began",
                 "5 tasks on build/walks.",
-                "Task T-001 of walks landed",
-                "Task T-002 of walks landed",
+                "Task T-001 of walks is complete",
+                "Task T-002 of walks is complete",
             ],
         );
     }
@@ -167,8 +167,8 @@ async fn a_start_and_landings_are_told_together_and_a_failure_at_once_with_what_
             &[
                 "2 things happened",
                 "Half of walks is done",
-                "Task T-003 landed, 3 of 5 tasks have.",
-                "Task T-004 of walks landed",
+                "Task T-003 is complete, 3 of 5 tasks are.",
+                "Task T-004 of walks is complete",
             ],
         );
     }

@@ -1,6 +1,7 @@
 //! Runs the bot against an emulator of Telegram that others wrote.
 
 mod answering;
+mod behind;
 mod building;
 mod commanding;
 mod files;

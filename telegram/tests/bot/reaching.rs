@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use ropewalk_runtime::{Clock, Ids};
-use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::payload::BuildStarted;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::{
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::house::{ADA, BOB, GROUP, House};
 use crate::outage::{pass, running};
-use crate::phones::Phones;
+use crate::phones::{Phones, until};
 
 /// How many events there were before the bot.
 const BEFORE: usize = 10_000;
@@ -137,5 +138,37 @@ async fn a_group_is_told_in_the_topic_of_the_project_and_as_a_whole_where_it_has
         .await?;
     phones.shown("Taken: Leave it").await?;
     assert_eq!(house.told(second).await?.len(), 2);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_somebody_asks_for_is_not_said_to_reach_nobody() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    for chat in [ADA, BOB] {
+        phones.message(chat, "Where?").await?;
+    }
+    // As where a phone was linked in the moment in which it was noted that there is none.
+    let told = house.told(id).await?;
+    let noted = Notice {
+        key: format!("telegram/{id}/"),
+        receiver: String::new(),
+        state: NoticeState::Dead,
+        error: Some("telegram reaches nobody".to_owned()),
+        messages: Vec::new(),
+        ..told.into_iter().next().context("nobody was told")?
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&noted);
+    house.services.store.commit(changes).await?;
+    phones.write(ADA, ADA, "/questions").await?;
+    until("that it reaches somebody", || async {
+        let told = house.told(id).await?.into_iter();
+        let mut receivers: Vec<String> = told.map(|notice| notice.receiver).collect();
+        receivers.sort();
+        Ok((receivers == ["ada", "bob"]).then_some(()))
+    })
+    .await?;
     house.close().await
 }

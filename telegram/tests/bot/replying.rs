@@ -1,9 +1,15 @@
 //! What people are answered waits for a flood or a restart, each message of it arrives once, and nobody else waits for it.
 
-use ropewalk_desk::halt;
+use std::time::{Duration, Instant};
+
+use ropewalk_desk::{halt, phones as linking};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::phone::{BuildOffer, Reply};
+use ropewalk_schemas::{ContentHash, ReplyId, SpecId, UserSlug};
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::building::{built, told};
+use crate::building::{built, events, told};
 use crate::house::{ADA, BOB, House};
 use crate::phones::{Phones, until};
 
@@ -12,6 +18,30 @@ const MANY: usize = 7;
 
 /// What is answered to whoever turns to an idea that there is not.
 const ANSWER: &str = "No idea is called";
+
+/// How many bytes a row of the store has at most.
+const ROW: usize = 1_024 * 1_024;
+
+/// Fills what is known of a phone, with what is to be said there, so that no more can be written down.
+async fn fill(house: &House, name: &UserSlug, replies: &[Reply]) -> anyhow::Result<()> {
+    let mut phone = linking::of(&house.services.store, name).await?;
+    let mut offer = BuildOffer {
+        nonce: String::new(),
+        spec: SpecId(house.services.ids.next()),
+        hash: ContentHash::of(b"walks"),
+        until: house.services.clock.now(),
+    };
+    phone.starting = Some(offer.clone());
+    phone.replies = replies.to_vec();
+    offer.nonce = "x".repeat(ROW - serde_json::to_string(&phone)?.len());
+    let context = house.context()?;
+    linking::change(&context, name, |phone| {
+        phone.starting = Some(offer.clone());
+        phone.replies = replies.to_vec();
+    })
+    .await?;
+    Ok(())
+}
 
 /// Lists those answers that a chat got.
 async fn answers(phones: &Phones, chat: i64) -> anyhow::Result<Vec<String>> {
@@ -108,5 +138,71 @@ async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_
         asks[0]["parameters"]["reply_markup"],
         json!({ "force_reply": true })
     );
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_be_written_down_of_nobody_keeps_no_stop_of_another_waiting() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let bob = UserSlug::parse("bob")?;
+    fill(&house, &bob, &[]).await?;
+    let began = Instant::now();
+    phones.write(BOB, BOB, "Walks").await?;
+    phones.write(ADA, ADA, "/stopall fire").await?;
+    phones.message(ADA, "Everything is stopped").await?;
+    let time = began.elapsed();
+    assert!(
+        time < Duration::from_secs(12),
+        "it waited for tries: {time:?}"
+    );
+    let left = events(&house, "phone.update_left").await?;
+    let [left] = &left[..] else {
+        anyhow::bail!("not one: {left:#?}");
+    };
+    let why = left["reason"].as_str().unwrap_or_default();
+    assert!(why.contains("row `bob` of `phones`"), "{why}");
+
+    // What was kept is done once there is room for it.
+    let context = house.context()?;
+    linking::change(&context, &bob, |phone| phone.starting = None).await?;
+    until("the idea", || async {
+        let ideas = house.services.store.count::<Idea>(Query::new()).await?;
+        Ok((ideas == 1).then_some(()))
+    })
+    .await?;
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_owed_more_than_a_phone_holds_hears_of_what_could_not_be_done_and_is_heard_again()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.fault("flood").await?;
+    let bob = UserSlug::parse("bob")?;
+    let owed = Reply {
+        id: ReplyId(house.services.ids.next()),
+        chat: BOB,
+        edits: None,
+        text: "x".repeat(3_000),
+        buttons: Vec::new(),
+        wants_words: false,
+        pieces: 0,
+        sending: false,
+        at: house.services.clock.now(),
+    };
+    fill(&house, &bob, &[owed]).await?;
+    phones.write(BOB, BOB, "Walks").await?;
+    until("what was left", || async {
+        let left = events(&house, "phone.update_left").await?;
+        Ok((left.len() == 1).then_some(()))
+    })
+    .await?;
+    phones.fault("none").await?;
+    let told = phones.message(BOB, "This could not be done").await?.text;
+    assert!(told.contains("to be said before that is gone"), "{told}");
+    phones.message(BOB, "It is the idea walks now").await?;
     house.close().await
 }

@@ -7,7 +7,7 @@ use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{BuildId, ComponentName, QuestionId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
 
-use crate::building::{built, told};
+use crate::building::{built, built_on, told};
 use crate::house::{ADA, House};
 use crate::phones::Phones;
 
@@ -55,14 +55,13 @@ async fn each_task_that_does_not_run_says_why_with_its_question() -> anyhow::Res
     house.services.store.commit(changes).await?;
     phones.message(ADA, "Which way?").await?;
     let status = told(&phones, ADA, "/status").await?.text;
-    let expected = format!(
-        "walks: running, 1 of 7 tasks complete\n\
+    let expected = "walks: running, 1 of 7 tasks complete\n\
+         • T-003 is worked on (working)\n\
          • T-002 is failed\n\
-         • T-004 is waiting: waits for an answer to question {question}: Which way?\n\
+         • T-004 is waiting: waits for an answer: Which way?\n\
          • T-005 is blocked: needs T-002, which failed\n\
          • T-006 is pending: waits for T-004\n\
-         1 question is open; /questions puts it again."
-    );
+         1 question is open; /questions puts it again.";
     assert_eq!(status, expected);
 
     // A build of many tasks still fits on a phone.
@@ -74,7 +73,41 @@ async fn each_task_that_does_not_run_says_why_with_its_question() -> anyhow::Res
     let status = told(&phones, ADA, "/status").await?.text;
     let tasks = status.lines().filter(|line| line.starts_with("• T-"));
     assert_eq!(tasks.count(), 8, "{status}");
-    assert!(status.contains("\n• 9 more tasks\n"), "{status}");
+    assert!(status.contains("\n• 10 more tasks\n"), "{status}");
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_builds_of_an_idea_are_told_apart_and_nothing_is_told_twice_or_by_an_id()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let first = built(&house, "walks", "running").await?;
+    let second = built_on(&house, "walks", "running", "build/walks-2").await?;
+    let asked = house.ask("missing_context", "It is red, what now?").await?;
+    let with = |task: Task, reason: &str| Task {
+        reason: Some(reason.to_owned()),
+        ..task
+    };
+    let failed = with(
+        waiting(task(second, 3, TaskState::Failed)?, asked),
+        "failed (its check failed): it is red",
+    );
+    let owned = format!("waits for `a.rs`, which build {first} owns");
+    let mut changes = ChangeSet::new();
+    changes.insert(&failed);
+    changes.insert(&with(task(second, 4, TaskState::Waiting)?, &owned));
+    house.services.store.commit(changes).await?;
+    phones.message(ADA, "what now?").await?;
+    let status = told(&phones, ADA, "/status").await?.text;
+    let expected = "walks on build/walks: running, 1 of 2 tasks complete\n\
+         • T-002 is failed\n\
+         walks on build/walks-2: running, 1 of 4 tasks complete\n\
+         • T-002 is failed\n\
+         • T-003 is failed (its check failed): it is red; /questions asks about it\n\
+         • T-004 is waiting: waits for a.rs, which build/walks owns\n\
+         1 question is open; /questions puts it again.";
+    assert_eq!(status, expected);
     house.close().await
 }
 

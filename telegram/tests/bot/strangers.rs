@@ -4,12 +4,15 @@ use ropewalk_desk::phones as linking;
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::phone::ChatUser;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_store::Query;
 use serde_json::json;
 
+use crate::files::said;
 use crate::house::{ADA, BOB, House, people};
-use crate::phones::Phones;
+use crate::phones::{Phones, until};
+use crate::talking::answer;
 
 /// Somebody whom nobody named.
 const STRANGER: i64 = 9;
@@ -91,6 +94,72 @@ async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
     phones.message(ADA, "No build yet.").await?;
     assert_eq!(phones.messages(3).await?.len(), before, "nobody any more");
     assert!(!linking::unlink(&house.context()?, &cleo).await?);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    // As where one person did it all under a name that nobody has any more.
+    let store = &house.services.store;
+    let before = UserSlug::parse("user")?;
+    let ada = linking::of(store, &UserSlug::parse("ada")?).await?;
+    linking::change(&house.context()?, &before, |phone| {
+        phone.linked = Some(ChatUser { user: 3, chat: 3 });
+        phone.idea.clone_from(&ada.idea);
+        phone.shown = ada.shown;
+        phone.awaits = ada.awaits;
+        phone.listens = true;
+    })
+    .await?;
+    let cleo = UserSlug::parse("cleo")?;
+    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    phones.write(3, 3, &format!("/start {code}")).await?;
+    phones.message(3, "This chat is linked to cleo.").await?;
+    answer(&house, "Who walks?").await?;
+    phones.message(3, "Who walks?").await?;
+    phones.write(3, 3, "Dogs").await?;
+    until("what cleo wrote", || async {
+        let said = said(&house).await?;
+        Ok(said.iter().any(|(text, _)| text == "Dogs").then_some(()))
+    })
+    .await?;
+    assert_eq!(
+        store.count::<Idea>(Query::new()).await?,
+        1,
+        "it is no idea of its own"
+    );
+    assert_eq!(linking::of(store, &before).await?.linked, None);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_good_code_links_whatever_else_happens_in_the_chat_in_that_moment() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (context, people) = (house.context()?, people()?);
+    let chat = ChatUser { user: 3, chat: 3 };
+    let before = UserSlug::parse("user")?;
+    linking::change(&context, &before, |phone| phone.linked = Some(chat)).await?;
+    let code = linking::code(&context, &people, &UserSlug::parse("cleo")?).await?;
+    let writes = async {
+        for _ in 0..20 {
+            linking::change(&context, &before, |phone| phone.listens = !phone.listens).await?;
+        }
+        anyhow::Ok(())
+    };
+    let (linked, written) = tokio::join!(linking::link(&context, &people, &code, chat), writes);
+    written?;
+    assert_eq!(linked?.name.as_str(), "cleo");
+    assert_eq!(
+        linking::of(&house.services.store, &before).await?.linked,
+        None
+    );
     house.close().await
 }
 

@@ -10,9 +10,11 @@ use ropewalk_schemas::idea::{Author, Idea, Message, Session};
 use ropewalk_schemas::outage::{Outage, OutageClass};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::{MessageId, Slug, UserSlug};
+use ropewalk_schemas::{CommitId, MessageId, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 
+use crate::building::{built, change, told};
+use crate::files::document;
 use crate::house::{ADA, BOB, House, asking};
 use crate::phones::{Phones, until};
 
@@ -250,6 +252,43 @@ async fn what_is_answered_to_others_reaches_every_phone_that_is_turned_to_the_id
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_for_an_idea_that_has_landed_begin_another_one_where_that_is_pressed()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    let build = built(&house, "walks", "succeeded").await?;
+    let merged = CommitId::parse(&"c".repeat(40))?;
+    change(&house, build, |build| build.merged = Some(merged)).await?;
+    phones
+        .send(ADA, document("notes", "notes.md", 13), "and this")
+        .await?;
+    phones.message(ADA, "The file is not kept.").await?;
+    let told = told(&phones, ADA, "csv export too").await?;
+    assert!(told.text.starts_with("walks has landed"), "{}", told.text);
+    let labels: Vec<&str> = told
+        .buttons
+        .iter()
+        .map(|(label, _)| label.as_str())
+        .collect();
+    assert_eq!(labels, ["New idea", "Change this..."]);
+    assert_eq!(said(&house).await?.len(), 1, "no model is told them");
+    let begin = &told.buttons[0].1;
+    phones.press(ADA, ADA, told.id, begin).await?;
+    phones.shown("It is the idea `csv-export-too` now").await?;
+    let new = house.services.store.get::<Idea>("csv-export-too").await?;
+    assert!(new.is_some());
+    assert_eq!(said(&house).await?[1].1, "csv export too");
+    // It begins one, once.
+    phones.press(ADA, ADA, told.id, begin).await?;
+    phones.shown("This button means nothing any more.").await?;
+    let ideas = house.services.store.count::<Idea>(Query::new()).await?;
+    assert_eq!(ideas, 2);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_telegram_puts_off_arrives_once() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let house = House::open(directory.path(), &phones.server).await?;
@@ -287,12 +326,12 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/agents", "notify.telegram"),
         ("/pause", "No build runs"),
         ("/pause nope", "There is no build of nope"),
-        ("/resume", "No build runs"),
+        ("/resume", "No build stands still"),
         ("/stop", "No build runs"),
-        ("/retry", "No build runs"),
-        ("/retry nope T-001", "No build runs"),
+        ("/retry", "Name the task"),
+        ("/retry nope T-001", "There is no build of nope"),
         ("/tell", "Name the idea"),
-        ("/priority", "No build runs"),
+        ("/priority", "Say how urgent"),
         ("/land", "bob may not land"),
         ("/stopall", "bob may not stop"),
         ("/resumeall", "bob may not stop"),

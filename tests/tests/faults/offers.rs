@@ -104,7 +104,7 @@ async fn a_kill_while_a_build_is_started_leaves_one_approval_and_one_build() -> 
         phone.project.crash_at(place, &[]).await?;
         let mut up = phone.up().await?;
         let number = &offer["result"]["message_id"];
-        let told = "Approved: revision 1 is built.";
+        let told = "Approved: revision 1 is being built.";
         phone.until_edited(number, told).await?;
         phone.until_said().await?;
         until(&phone.project, "build", async || {
