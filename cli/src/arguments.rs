@@ -8,7 +8,7 @@ pub mod span;
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ropewalk_schemas::advice::Words;
 
@@ -169,6 +169,12 @@ fn read(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 
+/// What people call something that has another name here.
+const MEANT: [(&str, &str); 1] = [(
+    "status",
+    "`ropewalk build list` shows where builds stand, `ropewalk top` all that runs as it changes, and `ropewalk up` lets it run",
+)];
+
 /// What is said of a number that is none, and how that is put plainly.
 const NUMBERS: [(&str, &str); 4] = [
     (
@@ -204,8 +210,18 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> Words {
     let tip = rendered
         .lines()
         .find_map(|line| line.trim().strip_prefix("tip: "));
-    let advice = tip.map_or_else(|| help_of(arguments), ToOwned::to_owned);
+    let advice = meant(error).or(tip);
+    let advice = advice.map_or_else(|| help_of(arguments), ToOwned::to_owned);
     Words::from((what, advice))
+}
+
+/// Says what was meant by a verb that there is not, where that is known: names that are spelt alike say nothing of it.
+fn meant(error: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let known = MEANT.iter().find(|(name, _)| name == verb);
+    known.map(|(_, meant)| *meant)
 }
 
 /// Names the help of the verb that was meant, as far as one was.
@@ -245,6 +261,7 @@ mod tests {
                 "unrecognized subcommand 'xyzzy'; see `ropewalk --help`",
             ),
             ("ropewalk biuld list", "similar"),
+            ("ropewalk status", "; `ropewalk build list` shows"),
             ("ropewalk build merge x", "merge"),
             (
                 "ropewalk up --bus kafka",

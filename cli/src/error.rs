@@ -14,6 +14,7 @@ use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::comments::CommentError;
 use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::length::LengthError;
 use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
@@ -310,12 +311,13 @@ advised_errors! {
     FrameError() = "agents",
     GitError() = "git",
     InstanceLockError() = "running",
+    LengthError() = "input",
     LandError() = "landing",
     LocationError() = "store",
     OpenError() = "store",
     ReadError() = "store",
     RequestError(Forbidden, Read, Commit) = "specification",
-    SteerError(Forbidden, Read, Commit) = "build-state",
+    SteerError(Forbidden, TooLong, Read, Commit) = "build-state",
 }
 
 impl From<AttachError> for CliError {
@@ -344,6 +346,7 @@ impl From<TaskError> for CliError {
                 Self::unknown("task", task, &format!("build show {build}"))
             }
             TaskError::Words => Self::advised("input", error),
+            TaskError::TooLong(error) => error.into(),
             TaskError::Read(error) => error.into(),
             TaskError::Commit(error) => error.into(),
             refused => Self::advised("task-state", refused),
@@ -391,6 +394,7 @@ impl From<RefusedAnswer> for CliError {
     fn from(error: RefusedAnswer) -> Self {
         match error {
             RefusedAnswer::Forbidden(forbidden) => forbidden.into(),
+            RefusedAnswer::TooLong(error) => error.into(),
             RefusedAnswer::Answer(error) => error.into(),
         }
     }

@@ -141,7 +141,13 @@ impl Person {
 
     async fn on_ideation(&self, idea: &Slug, context: &Context) -> Result<(), AgentError> {
         match specifications::request(context, idea, &self.user, Complexity::Simple).await {
-            Ok(_) | Err(RequestError::OnItsWay { .. } | RequestError::Abandoned(_)) => Ok(()),
+            Ok(_)
+            | Err(
+                RequestError::OnItsWay { .. }
+                | RequestError::Built { .. }
+                | RequestError::Landed { .. }
+                | RequestError::Abandoned(_),
+            ) => Ok(()),
             Err(error) => Err(AgentError::transient(Words::of(&error))),
         }
     }

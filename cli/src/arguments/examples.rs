@@ -58,7 +58,7 @@ build pause 7c01d2e4
 build resume 7c01d2e4
 build stop 7c01d2e4 --reason "wrong way"
 build stop 7c01d2e4 --dry-run
-build retry 7c01d2e4 T-004 --guidance "mind leap years"
+build retry 7c01d2e4 T-004 "mind leap years"
 build lines 7c01d2e4
 build comment 7c01d2e4 --of 9daeafb9864cf43055ae93beb0afd6c7d144bfa4 --on src/a.py:12 "use the other list" --on src/a.py:-3 "keep this"
 build tell 7c01d2e4 "dates are in UTC"

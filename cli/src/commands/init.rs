@@ -262,7 +262,8 @@ repo = "."
 /// comment.
 fn gate(checks: &[CheckTrial]) -> String {
     if checks.is_empty() {
-        return "# [[gate.commands]]\n# name = \"tests\"\n# command = \"cargo test\"\n".to_owned();
+        // No command is named that nobody has seen here.
+        return "# [[gate.commands]]\n# name = \"tests\"\n# command = \"\"   # that of your tests\n".to_owned();
     }
     let written = checks.iter().map(|check| {
         let (name, command) = (quoted(&check.name), quoted(&check.command));

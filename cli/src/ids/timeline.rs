@@ -1,6 +1,5 @@
 //! Names events and chains of them, which are no rows with a key of their own.
 
-use std::fmt;
 use std::str::FromStr;
 
 use ropewalk_desk::views::event::EventName;
@@ -44,12 +43,6 @@ impl FromStr for EventText {
     }
 }
 
-impl fmt::Display for EventText {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.id.fmt(formatter)
-    }
-}
-
 impl EventText {
     /// Finds the event that is meant; nobody has looked yet whether it is there.
     pub async fn find(&self, desk: &Desk) -> Result<EventName, CliError> {
@@ -83,7 +76,7 @@ impl EventText {
 
     /// Says that no event is called so.
     pub fn unknown(&self) -> CliError {
-        CliError::unknown("event", self, "event list")
+        CliError::unknown("event", &self.id, "event list")
     }
 }
 

@@ -62,7 +62,8 @@ impl Picture {
             [waiter, resource, ago(row.since(), now)]
         });
         let questions = question::list(store, None, false).await?;
-        let questions = questions.iter().map(|question| {
+        let questions = questions.iter().map(|row| {
+            let question = &row.question;
             let id = last_digits(question.id);
             [id, question.text.clone(), ago(question.asked_at, now)]
         });

@@ -446,7 +446,12 @@ pub(crate) async fn clipped_conventions(
         let Ok(path) = RepoPath::parse(&path) else {
             continue;
         };
-        let mut written = Conventions::of(std::iter::once(&path));
+        // What holds for the whole is told for itself.
+        let mut written = if path.as_str().contains('/') {
+            Conventions::beside(std::iter::once(&path))
+        } else {
+            Conventions::of_the_whole()
+        };
         while !written.wanted().is_empty() {
             let wanted = written.wanted();
             let read = repository.read_small_files(git, &wanted, conventions::MOST_BYTES);
@@ -460,8 +465,8 @@ pub(crate) async fn clipped_conventions(
     }
     Ok(longest.map(|(letters, path)| {
         format!(
-            "`{path}`, with what it names and what stands above it, has {letters} letters; models are told the first {}: shorten \
-             them, or move what is needed in one place only into a file of that directory",
+            "`{path}`, with what it names and what stands above it below the root, has {letters} letters; models are told the first \
+             {}: shorten them, or move what is needed in one place only into a file of that directory",
             conventions::TOLD_LETTERS
         )
     }))

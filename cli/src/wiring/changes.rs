@@ -92,7 +92,7 @@ pub(super) fn landings(clone: LazyClone, project: &Project, services: &Services)
                 by: String::new(),
             };
             let preview = land::preview(clone, &context, &request).await;
-            let objections = review::objections(&services.store, build.id).await;
+            let objections = review::objections(&services.store, &build).await;
             let objections = objections.map_err(|error| Words::of(&error).to_string())?;
             Ok(landing(&build, preview, objections))
         })

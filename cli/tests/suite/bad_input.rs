@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Stdio};
 
+use ropewalk_schemas::question::QuestionKind;
 use serde_json::Value;
 
+use crate::questions::question;
 use crate::world::{World, one_line, stand_in};
 
 /// Asserts that `line` is refused with `code`, that every word of `wanted` is said, and that no file changed.
@@ -114,6 +116,39 @@ fn unknown_things_exit_with_1_and_name_the_list() {
     for list in lists {
         assert_eq!(world.json(list), Value::Array(Vec::new()), "{list}");
     }
+}
+
+#[test]
+fn what_is_longer_than_is_taken_is_refused_and_changes_nothing() {
+    let world = World::scripted();
+    world.run("idea new Walks");
+    let asked = question(1, QuestionKind::Blocking, false, false);
+    world.commit(|changes| {
+        changes.insert(&asked);
+    });
+    let verbs = ["idea show walks", "question list --all", "knowledge list"];
+    let before = verbs.map(|verb| world.json(verb));
+    let (id, long) = (asked.id, "x".repeat(8 * 1024 + 1));
+    let longer = "x".repeat(32 * 1024 + 1);
+    let topics = "--topic gaps ".repeat(21);
+    for (line, told) in [
+        (
+            format!("idea abandon walks --yes --reason {long}"),
+            "the reason has 8193 bytes, and 8192 is the most; say it in fewer words",
+        ),
+        (
+            format!("question answer {id} {longer}"),
+            "the answer has 32769 bytes, and 32768 is the most; say it in fewer words",
+        ),
+        (
+            format!("knowledge add Mind the gap {topics}"),
+            "there are 21 topics; 20 is the most; leave out those that say least",
+        ),
+    ] {
+        let said = world.refused(&line, 1);
+        assert!(said.contains(told), "{said}");
+    }
+    assert_eq!(verbs.map(|verb| world.json(verb)), before);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A person lands the branch of a finished build, on real git (V12, V30.5).
 
 mod commenting;
+mod shaping;
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -307,6 +308,9 @@ fn a_requirement_that_no_check_shows_is_told_as_unverified() {
         line.is_some_and(|line| line.contains("unverified")),
         "{told}"
     );
+    // What the landing says of them stands below.
+    let summed_up = "\nrequirements: 0 met, 1 unverified (FR-1)";
+    assert!(told.contains(summed_up), "{told}");
     let traced = world.run(&format!("build show {build} --requirement FR-1"));
     assert!(traced.starts_with("FR-1 is unverified: "), "{traced}");
 }

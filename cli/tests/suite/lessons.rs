@@ -193,3 +193,31 @@ fn what_a_review_holds_against_a_build_is_told_beside_what_was_shown() {
     let listed = "missed-requirement FR-6 of T-001: planned help names both, done it names one";
     assert!(said.contains(listed), "{said}");
 }
+
+#[test]
+fn what_was_held_against_an_end_that_was_taken_back_is_told_no_more() {
+    let world = World::scripted();
+    world.run("idea list");
+    let id = BuildId(Uuid::from_u128(9 << 96));
+    let show = format!("build show {id}");
+    world.commit(|changes| {
+        changes.insert(&objections_to(id));
+    });
+    for (state, ended, is_told) in [
+        ("running", None, false),
+        ("succeeded", Some("2200-01-02T00:00:00Z"), false),
+        ("succeeded", Some("2200-01-01T00:00:00Z"), true),
+    ] {
+        let mut build = serde_json::to_value(succeeded(id)).unwrap();
+        build["state"] = json!(state);
+        build["completed_at"] = json!(ended);
+        let build: Build = serde_json::from_value(build).unwrap();
+        world.commit(|changes| {
+            changes.put(&build);
+        });
+        let shown = world.json(&show);
+        assert_eq!(shown.get("objections").is_some(), is_told, "{shown}");
+        let said = world.run(&show);
+        assert_eq!(said.contains("for missed"), is_told, "{said}");
+    }
+}

@@ -273,6 +273,29 @@ fn what_a_token_is_made_with_takes_nobody_anything_away() {
 }
 
 #[test]
+fn a_token_for_somebody_else_takes_nothing_from_who_was_alone_and_gives_them_nothing() {
+    let world = World::scripted();
+    let before = world.json("whoami");
+    let file = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    let made = world.json("people token bob");
+    let sections = text(&made["settings"]);
+    assert_eq!(sections.matches("user = \"").count(), 1, "{sections}");
+    world.write("ropewalk.toml", &format!("{file}\n{sections}\n"));
+    assert_eq!(world.json("whoami"), before);
+    let mut command = world.ropewalk(["whoami", "--json"]);
+    let bob = command
+        .env("ROPEWALK_TOKEN", text(&made["token"]))
+        .assert()
+        .success();
+    let bob: Value = serde_json::from_slice(&bob.get_output().stdout).unwrap();
+    assert_eq!((&bob["name"], &bob["rights"]), (&json!("bob"), &json!([])));
+    // The next one needs no more than a section of their own.
+    let made = world.json("people token eve");
+    let section = text(&made["settings"]);
+    assert!(section.starts_with("[people.eve]\n"), "{section}");
+}
+
+#[test]
 fn rights_that_nobody_has_are_told_at_a_start_and_by_the_doctor() {
     let world = World::scripted();
     with_people(&world, &tester());

@@ -97,7 +97,7 @@ fn conventions_that_no_model_reads_to_the_end_are_named_with_their_letters() {
     world.git(&["add", "--all"]);
     world.git(&["commit", "--quiet", "--message=data"]);
     assert_eq!(check(&world, "conventions"), None);
-    world.write_untrusted("web/CLAUDE.md", &"Be short.\n".repeat(700));
+    world.write_untrusted("web/CLAUDE.md", &"Be short.\n".repeat(1_700));
     world.git(&["add", "--all"]);
     world.git(&["commit", "--quiet", "--message=web"]);
     let found = check(&world, "conventions").unwrap();
@@ -108,6 +108,20 @@ fn conventions_that_no_model_reads_to_the_end_are_named_with_their_letters() {
         "{told}"
     );
     assert!(told.contains("models are told the first 16000"), "{told}");
+}
+
+#[test]
+fn where_no_tests_are_found_no_command_is_named() {
+    let world = World::bare_of_project();
+    let made = init(&world, &["init"]);
+    assert_eq!(made["checks"], json!([]), "{made}");
+    let text = file(&world);
+    let named = text.lines().find(|line| line.contains("command ="));
+    assert_eq!(
+        named,
+        Some("# command = \"\"   # that of your tests"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -213,7 +227,7 @@ fn layouts() -> Vec<Layout> {
                 ("tsconfig.json", "{}"),
                 ("src/index.ts", "export {}\n"),
             ],
-            json!([["Web application in TypeScript"], ["pnpm test"]]),
+            json!([["TypeScript"], ["pnpm test"]]),
         ),
     ]
 }

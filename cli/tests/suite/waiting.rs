@@ -4,6 +4,9 @@ use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::{BuildId, RepoPath};
 use serde_json::{Value, json};
 
 use crate::approvals::{documented, specified, text, until};
@@ -124,4 +127,110 @@ fn whoever_waits_for_the_end_of_a_build_is_told_that_nothing_runs_and_that_the_t
     );
     drop(up);
     world.refused("build wait walks --at-most 99999999999", 3);
+}
+
+/// A build of `walks` in a state.
+fn build(id: BuildId, state: &str) -> Build {
+    let build = json!({
+        "id": id, "spec": id, "revision": 1, "hash": "0".repeat(64), "idea": "walks", "user": "ada", "state": state,
+        "pause_requested": false, "branch": "build/walks", "target": "main", "priority": 5, "working_ms": 0,
+        "correlation_id": id, "created_at": "2026-03-01T08:00:00Z",
+    });
+    serde_json::from_value(build).unwrap()
+}
+
+#[test]
+fn a_task_whose_file_a_stopped_build_owns_names_the_verbs_that_end_its_wait() {
+    let world = World::scripted();
+    let ids = Ids::system(Clock::system());
+    let [owner, waiter] = [(); 2].map(|()| BuildId(ids.next()));
+    let block = json!({
+        "id": "T-001", "phase": "project", "action": "UPDATE", "file": "settle.py",
+        "validation": { "command": "true", "expected": "exit 0" },
+    });
+    let waiting = Task {
+        state: TaskState::Waiting,
+        waiting_for: Some(WaitReason::Owner),
+        ..Task::planned(waiter, 1, serde_json::from_value(block).unwrap())
+    };
+    let ownership = Ownership {
+        path: RepoPath::parse("settle.py").unwrap(),
+        build: owner,
+        since: DateTime::UNIX_EPOCH,
+        ended: false,
+        after: None,
+    };
+    let show = format!("build show {waiter}");
+    world.json("build list");
+    world.commit(|changes| {
+        changes.insert(&build(owner, "stopped"));
+        changes.insert(&build(waiter, "running"));
+        changes.insert(&waiting);
+        changes.insert(&ownership);
+    });
+    let told = format!(
+        "T-001 waits for `settle.py`, which build {owner} of `walks` owns, and that is stopped; \
+         resume build {owner}, which does not go on by itself, or stop build {waiter}, if that one is what you want, \
+         or give build {waiter} the priority 4"
+    );
+    let shown = world.run(&show);
+    assert!(shown.contains(&told), "{shown}");
+    let holder = &world.json(&show)["holders"][0];
+    assert_eq!(
+        (
+            &holder["build"],
+            &holder["state"],
+            &holder["files"],
+            &holder["tasks"]
+        ),
+        (
+            &json!(owner),
+            &json!("stopped"),
+            &json!(["settle.py"]),
+            &json!(["T-001"])
+        )
+    );
+    let refused = world.refused(&format!("build retry {waiter} T-001"), 1);
+    assert!(refused.contains(&told), "{refused}");
+    // Where nothing is waited for, nothing is said.
+    assert_eq!(
+        world.json(&format!("build show {owner}")).get("holders"),
+        None
+    );
+}
+
+#[test]
+fn what_to_do_differently_is_said_to_a_task_with_its_flag_or_without() {
+    let world = World::scripted();
+    let ids = Ids::system(Clock::system());
+    let id = BuildId(ids.next());
+    let block = json!({
+        "id": "T-001", "phase": "project", "action": "UPDATE", "file": "settle.py",
+        "validation": { "command": "true", "expected": "exit 0" },
+    });
+    let failed = Task {
+        state: TaskState::Failed,
+        ..Task::planned(id, 1, serde_json::from_value(block).unwrap())
+    };
+    world.json("build list");
+    world.commit(|changes| {
+        changes.insert(&build(id, "running"));
+        changes.insert(&failed);
+    });
+    let said = |words: &str| {
+        world.run(&format!("build retry {id} T-001 {words}"));
+        let wishes = world.json("event list --type task.retry");
+        let wishes = wishes.as_array().unwrap().iter();
+        let guidance = wishes.map(|wish| wish["data"]["guidance"].clone());
+        guidance.filter(Value::is_string).collect::<Vec<_>>()
+    };
+    assert_eq!(said(""), [] as [Value; 0]);
+    assert_eq!(said("mind leap years"), ["mind leap years"]);
+    assert_eq!(
+        said("--guidance carefully").len(),
+        2,
+        "beside what was said before"
+    );
+    let both = format!("build retry {id} T-001 --guidance carefully mind leap years");
+    assert!(world.refused(&both, 3).contains("--guidance"));
 }

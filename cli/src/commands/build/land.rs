@@ -127,10 +127,11 @@ impl Land {
                 preview: explained(preview, app)?,
                 comes_along,
                 requirements: Fulfilment::summed_up(&trace.fulfilments()),
-                objections: review::objections(&desk.store, build.id).await?,
+                objections: review::objections(&desk.store, &build).await?,
             };
             return app.output.show(&prospect, previewed);
         }
+        let objections = review::objections(&desk.store, &build).await?;
         let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
         // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
@@ -149,7 +150,7 @@ impl Land {
             way,
             pushed: self.push,
             comes_along,
-            objections: review::objections(&desk.store, build).await?,
+            objections,
         };
         app.output.show(&done, human)
     }

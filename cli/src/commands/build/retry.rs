@@ -19,6 +19,9 @@ pub struct Retry {
     /// What to do differently.
     #[arg(long)]
     guidance: Option<String>,
+    /// The same, without its flag.
+    #[arg(conflicts_with = "guidance")]
+    words: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,7 +37,9 @@ impl Retry {
         let desk = app.desk().await?;
         let build = self.id.build(&desk).await?;
         let (context, person) = (desk.context(), desk.person()?);
-        let runs = tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
+        let said = (!self.words.is_empty()).then(|| self.words.join(" "));
+        let guidance = self.guidance.or(said);
+        let runs = tasks::retry(&context, &build, &self.task, person, guidance).await?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt {
             build: build.id,

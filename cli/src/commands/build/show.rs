@@ -140,6 +140,21 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
     if !shown.owns.is_empty() {
         writeln!(text, "owns       {}", files(&shown.owns)).ok();
     }
+    text.push('\n');
+    text.push_str(&tasks(shown));
+    if !shown.requirements.is_empty() {
+        text.push('\n');
+        text.push_str(&trace::overview(&shown.requirements));
+    }
+    if !shown.objections.is_empty() {
+        text.push('\n');
+        text.push_str(&trace::objections(build.id, &shown.objections));
+    }
+    text
+}
+
+/// Shows the tasks, and below them whose files some of them wait for.
+fn tasks(shown: &BuildView) -> String {
     let header = ["task", "state", "tries", "file", "commit", "why"];
     let rows = shown.tasks.iter().map(|task| {
         [
@@ -151,18 +166,13 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
                 .as_ref()
                 .map_or("", |commit| commit.short())
                 .to_owned(),
-            why::task(build, shown.outage.as_ref(), task),
+            why::task(&shown.build, shown.outage.as_ref(), task),
         ]
     });
-    text.push('\n');
-    text.push_str(&output::table(&header, rows));
-    if !shown.requirements.is_empty() {
-        text.push('\n');
-        text.push_str(&trace::overview(&shown.requirements));
-    }
-    if !shown.objections.is_empty() {
-        text.push('\n');
-        text.push_str(&trace::objections(build.id, &shown.objections));
+    let mut text = output::table(&header, rows);
+    for holder in &shown.holders {
+        // Writing to a String cannot fail.
+        write!(text, "\n{}", holder.in_words()).ok();
     }
     text
 }

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
-use ropewalk_schemas::BuildId;
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
+use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::{BuildId, RequirementId};
 
 use crate::output::{self, time};
 
-/// Shows every requirement in a line for each of its tasks.
+/// Shows every requirement in a line for each of its tasks, and below them what shows how many of them.
 pub(super) fn overview(traced: &[RequirementView]) -> String {
     let rows = traced.iter().flat_map(|traced| {
         let met = traced.fulfilment;
@@ -46,7 +47,13 @@ pub(super) fn overview(traced: &[RequirementView]) -> String {
         of_tasks.chain(none).collect::<Vec<_>>()
     });
     let header = ["requirement", "is", "task", "state", "commit", "evidence"];
-    output::table(&header, rows)
+    let all: Vec<(RequirementId, Fulfilment)> = traced
+        .iter()
+        .map(|traced| (traced.requirement.clone(), traced.fulfilment))
+        .collect();
+    let summed_up = Fulfilment::summed_up(&all);
+    let table = output::table(&header, rows);
+    format!("{table}\nrequirements: {summed_up}")
 }
 
 /// Tells what the review of a build holds against it, and what shows the whole of it; nothing where there is none.

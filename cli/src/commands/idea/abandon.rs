@@ -59,6 +59,7 @@ impl Abandon {
 fn refused(refusal: AbandonError) -> CliError {
     match refusal {
         AbandonError::Forbidden(forbidden) => forbidden.into(),
+        AbandonError::TooLong(error) => error.into(),
         refusal => CliError::advised("idea-state", refusal),
     }
 }

@@ -43,6 +43,8 @@ enum Entry {
     Alone {
         /// That user of the operating system.
         user: String,
+        /// What that user is called here.
+        own: UserSlug,
     },
 }
 
@@ -50,12 +52,15 @@ impl Token {
     /// Runs the verb.
     pub fn run(self, app: &App) -> Result<(), CliError> {
         // Who makes a token need not have trusted anything, nor have a project.
-        let people = *app.load_whoever_wrote_it()?.config.people;
+        let loaded = app.load_whoever_wrote_it()?;
+        let own = loaded.person(&app.environment)?;
+        let people = *loaded.config.people;
         let entry = if people.contains_key(&self.name) {
             Entry::Named
         } else if people.is_empty() {
             Entry::Alone {
                 user: system_user(),
+                own,
             }
         } else {
             Entry::Unnamed
@@ -79,22 +84,28 @@ impl Token {
     }
 }
 
-/// Writes what the configuration takes, so that nobody may do less than before.
+/// Writes what the configuration takes, so that nobody may do less than before: who was alone until now gets a section, too.
 fn settings(name: &UserSlug, hash: &ContentHash, entry: &Entry) -> String {
     let line = format!("token_sha256 = \"{hash}\"");
+    let section = format!("[people.{name}]\n{line}");
     match entry {
         Entry::Named => line,
-        Entry::Unnamed => format!("[people.{name}]\n{line}\nrights = []"),
-        Entry::Alone { user } => {
-            let Person { roles, rights, .. } = Person::alone(name.clone());
-            // What JSON writes between quotes and brackets, TOML reads.
-            let user = serde_json::Value::from(user.as_str());
-            let (roles, rights) = (listed(&roles), listed(&rights));
-            format!(
-                "[people.{name}]\n{line}\nuser = {user}\nroles = [{roles}]\nrights = [{rights}]"
-            )
+        Entry::Unnamed => format!("{section}\nrights = []"),
+        Entry::Alone { user, own } if own == name => format!("{section}\n{}", all_of(user, own)),
+        Entry::Alone { user, own } => {
+            let all = all_of(user, own);
+            format!("[people.{own}]\n{all}\n\n{section}\nrights = []")
         }
     }
+}
+
+/// Writes what lets a user of the operating system do all that whoever is alone may do.
+fn all_of(user: &str, own: &UserSlug) -> String {
+    let Person { roles, rights, .. } = Person::alone(own.clone());
+    // What JSON writes between quotes and brackets, TOML reads.
+    let user = serde_json::Value::from(user);
+    let (roles, rights) = (listed(&roles), listed(&rights));
+    format!("user = {user}\nroles = [{roles}]\nrights = [{rights}]")
 }
 
 fn listed<T: ToString>(items: &BTreeSet<T>) -> String {
@@ -115,8 +126,12 @@ fn about(name: &UserSlug, entry: &Entry) -> String {
             "its hash belongs into the configuration, where nothing is said of {name} yet; `rights` says which of `{}` {name} has",
             words(&Right::ALL)
         ),
-        Entry::Alone { user } => format!(
-            "its hash belongs into the configuration; from then on only who is named in `[people]` may do anything, and this section lets the user {user} of this system do all that they may now, as {name}; who is somebody else gets a section of their own"
+        Entry::Alone { user, own } if own == name => format!(
+            "its hash belongs into the configuration; from then on only who is named in `[people]` may do anything, and this section lets the user {user} of this system do all that they may now, as {name}; `ropewalk people token NAME` makes the section of somebody else"
+        ),
+        Entry::Alone { user, own } => format!(
+            "its hash belongs into the configuration; from then on only who is named in `[people]` may do anything: the first section lets the user {user} of this system do all that they may now, as {own}, and the second is that of {name}, whose `rights` say which of `{}` {name} has",
+            words(&Right::ALL)
         ),
     }
 }

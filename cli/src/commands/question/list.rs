@@ -36,7 +36,8 @@ impl List {
             [
                 "id", "kind", "idea", "question", "answers", "asked", "state",
             ],
-            |question| {
+            |row| {
+                let question = &row.question;
                 [
                     question.id.to_string(),
                     question.kind.in_words().to_owned(),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use ropewalk_desk::views::question::QuestionView;
 use ropewalk_orchestrator::questions::default_of;
 use ropewalk_schemas::question::{About, Content, Question, QuestionState};
 
@@ -27,7 +28,9 @@ impl Show {
             .find::<Question>(&desk, "question", "question list")
             .await?
             .record;
-        app.output.show(&question, human)
+        app.output.show(&QuestionView::from(question), |shown| {
+            human(&shown.question)
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ropewalk_desk::ideas::is_abandoned;
 use ropewalk_desk::specifications::{self, RequestError};
+use ropewalk_desk::views::question::QuestionView;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
@@ -122,8 +123,10 @@ impl GenerationRequest {
                 ))
             }
             End::Asks(question) => {
-                app.output.show(&*question, question::show::human)?;
-                let id = last_digits(question.id);
+                let asked = QuestionView::from(*question);
+                app.output
+                    .show(&asked, |asked| question::show::human(&asked.question))?;
+                let id = last_digits(asked.question.id);
                 Err(CliError::refused(
                     "waits-for-answer",
                     (

@@ -96,9 +96,6 @@ fn one(name: &str) -> Vec<String> {
 pub(super) fn names(world: &World) -> Names {
     let (specs, builds) = (world.json("spec list"), world.json("build list"));
     let listed = |noun: &str| each(&world.json(&format!("{noun} list")), "id");
-    let reviews = world.json("event list --type review.completed");
-    let reviews = reviews.as_array().unwrap().iter();
-    let reviews = reviews.map(|event| text(&event["data"]["review_id"]).to_owned());
     let mut paths = ended(world, &specs, &builds);
     let ideas = each(&world.json("idea list"), "slug");
     paths.extend([
@@ -112,7 +109,7 @@ pub(super) fn names(world: &World) -> Names {
         ("/api/events", "id", listed("event")),
         ("/api/questions", "id", listed("question")),
         ("/api/knowledge", "id", listed("knowledge")),
-        ("/api/reviews", "id", reviews.collect()),
+        ("/api/reviews", "id", listed("review")),
     ]);
     let bodies = in_bodies(world, &specs);
     Names { paths, bodies }

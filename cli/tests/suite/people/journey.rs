@@ -229,11 +229,11 @@ fn by_phone() -> World {
 
     talk_by_phone(&server);
     write_text(&server, "/execute");
-    let shown = hears(&server, "Yes holds for revision 1 with the hash");
+    let shown = hears(&server, "holds for revision 1 with the hash");
     let spec = world.json("spec list");
     let told = text(&shown["parameters"]["text"]);
     assert!(told.contains(text(&spec[0]["hash"])), "{told}");
-    assert!(told.contains("Expected: "), "{told}");
+    assert!(told.contains("Expected price: "), "{told}");
     press(&server, &shown, "start building");
     sees(&server, "Taken: ");
     answer_by_phone(&world, &server);
@@ -325,7 +325,7 @@ fn by_command_line() -> World {
     let world = project();
     let up = world.up();
     talk_by_command_line(&world);
-    world.run("spec generate walks --complexity simple");
+    world.run("spec generate walks");
     answer(&world, "spec_complete", "start");
     until_first_task(&world, "waiting");
     answer(&world, "multiple_implementations", "metres");

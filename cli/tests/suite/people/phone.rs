@@ -177,7 +177,7 @@ fn a_bot_tells_nothing_of_what_was_before_it_and_its_loss_changes_nothing() {
     let up = world.up_with(&[(VARIABLE, TOKEN)]);
     link(&world, &server);
     world.run(&format!("spec revise {id} rests too"));
-    hears(&server, "Yes holds for revision 2");
+    hears(&server, "holds for revision 2");
     let told = ask(&server, "GET /__said", None).to_string();
     assert!(!told.contains("revision 1 with"), "{told}");
     assert_eq!(diagnosed(&world, "phones"), "ok 1 of 1 person linked");

@@ -35,6 +35,12 @@ pub(crate) fn address(world: &World) -> String {
 
 /// Sends one request over a connection of its own, and returns the status and the body of the answer.
 pub(crate) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
+    let (status, body) = ask_for_text(address, line, body);
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+/// Sends one request as [`ask`] does, and returns the body as it came.
+fn ask_for_text(address: &str, line: &str, body: Option<&Value>) -> (u16, String) {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
@@ -48,7 +54,35 @@ pub(crate) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Valu
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or_default())
+    (status, body.to_owned())
+}
+
+/// Asserts that a program that is watched tells of the use of models what the terminal tells.
+fn metrics_are_the_usage_of_the_terminal(world: &World, address: &str) {
+    let began = Instant::now();
+    // A model that is asked in between is in one of the two alone.
+    let (used, metrics) = loop {
+        let used = world.json("usage");
+        let (status, metrics) = ask_for_text(address, "GET /metrics", None);
+        assert_eq!(status, 200, "{metrics}");
+        if world.json("usage") == used {
+            break (used, metrics);
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{used}");
+    };
+    let rows = used.as_array().unwrap();
+    assert!(!rows.is_empty(), "no model was asked");
+    for row in rows {
+        let model = text(&row["key"]);
+        for field in ["calls", "input_tokens", "output_tokens"] {
+            let name = format!("ropewalk_model_{field}_total");
+            let line = format!("\n{name}{{model=\"{model}\"}} {}\n", row[field]);
+            assert!(metrics.contains(&line), "no {line} in {metrics}");
+        }
+    }
+    let told = metrics.lines();
+    let told = told.filter(|line| line.starts_with("ropewalk_model_calls_total{"));
+    assert_eq!(told.count(), rows.len(), "{metrics}");
 }
 
 /// Names ada, who has a token and may everything.
@@ -81,6 +115,7 @@ fn what_is_approved_over_the_api_is_built() {
     // What the terminal shows, word for word, once no model is asked beside it: both tell what that uses.
     let is_same = |spec: &Value| ask(&address, &path, None).1 == *spec;
     until(&world, &format!("spec show {id}"), is_same);
+    metrics_are_the_usage_of_the_terminal(&world, &address);
     let path = format!("POST /api/specifications/{id}/approve");
     let (status, approved) = ask(&address, &path, Some(&json!({ "hash": hash })));
     assert_eq!(
