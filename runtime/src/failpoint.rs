@@ -59,6 +59,10 @@ fn parse(text: &str) -> Option<Plan> {
 }
 
 /// Passes a place; does not return if it is armed and its time has come.
+///
+/// # Panics
+///
+/// Where the plan says so: that is what it is for.
 pub fn pass(place: &str) {
     let Some(plan) = PLAN.get().filter(|plan| plan.place == place) else {
         return;

@@ -351,7 +351,7 @@ pub struct Evidence {
     /// The checks of the gate that were not run: of a deeper level, after one that did not hold, or accepted by a person.
     #[serde(default)]
     pub not_run: Vec<String>,
-    /// The checks that hold whatever is planted into their tests, by name.
+    /// The checks of which nobody has seen that they can fail by what is planted into their tests, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blind: Vec<String>,
     /// What the pass of the task's own check proves; none where the tree before was not looked at.
@@ -384,7 +384,7 @@ pub enum Proof {
     NewTestsFailed,
     /// It could not even run there, or with the new tests alone: a file was missing, or something did not compile. Weak evidence.
     CouldNotRun,
-    /// With the new tests alone it failed there, and no known runner told of a test that did. Weak evidence.
+    /// It failed there, or with the new tests alone, and no known runner told of a test that did, though it runs some. Weak evidence.
     FailedUncounted,
     /// It held there but for the number of its tests. Weak evidence: nobody has seen the new ones fail.
     TooFewTests,

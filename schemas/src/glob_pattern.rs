@@ -48,7 +48,9 @@ impl Advice for GlobPatternError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Empty | Self::Malformed { .. } => Some("write for example `src/*.rs`".to_owned()),
-            Self::TooLong(_) | Self::TooManyBraces(_) => None,
+            Self::TooLong(_) | Self::TooManyBraces(_) => {
+                Some("write several short ones, for example `src/*.rs`".to_owned())
+            }
         }
     }
 }

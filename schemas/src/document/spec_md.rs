@@ -99,7 +99,7 @@ fn front_matter(header: &SpecHeader) -> String {
     key("idea", yaml::scalar(header.idea.as_str()));
     key("revision", header.revision.to_string());
     key("status", header.status.to_string());
-    key("complexity", complexity(header.complexity).to_owned());
+    key("complexity", header.complexity.as_str().to_owned());
     if let Some(hash) = &header.hash {
         key("hash", yaml::scalar(hash.as_str()));
     }
@@ -110,14 +110,6 @@ fn front_matter(header: &SpecHeader) -> String {
         key("approved_at", yaml::scalar(&at.to_rfc3339()));
     }
     text
-}
-
-const fn complexity(complexity: Complexity) -> &'static str {
-    match complexity {
-        Complexity::Simple => "simple",
-        Complexity::Medium => "medium",
-        Complexity::Complex => "complex",
-    }
 }
 
 /// Reads spec.md.

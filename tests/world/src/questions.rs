@@ -35,6 +35,12 @@ pub fn put(changes: &mut ChangeSet, text: &str) -> Result<Question, InvalidId> {
     Ok(question)
 }
 
+/// Says that no label of a question tells what its choice does: these worlds read every template so.
+pub fn means_nothing(question: &Question) -> bool {
+    let mut labels = question.choices.iter().map(|choice| &choice.label);
+    !question.choices.is_empty() && labels.all(|label| label.starts_with("qx "))
+}
+
 fn question(text: &str) -> Result<Question, InvalidId> {
     let ids = Ids::system(Clock::system());
     let choice = |id: &str, label: &str| {
