@@ -1,6 +1,7 @@
 //! What a crate offers, somebody takes: a public function that only tests call is dead, or awaits work that is named.
 //!
-//! Names are compared, not paths: a function that shares its name with one that is called goes unseen.
+//! Names are compared, not paths: a function that shares its name with one that is called goes unseen. A variable or a field of that
+//! name is no call, but for a free function, which is called by a word alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::house::Member;
 const BESIDE: [&str; 3] = ["benches", "tests", "tests/world"];
 
 /// The functions that no production code calls, with what they are there for.
-const AWAITED: [(&str, &str); 6] = [
+const AWAITED: [(&str, &str); 9] = [
     ("all_held", "leases as benchmarks and faults look at them"),
     (
         "arm",
@@ -23,7 +24,13 @@ const AWAITED: [(&str, &str); 6] = [
         "backlog",
         "the bound of an inbox, as tests of it look at it",
     ),
+    (
+        "emitted",
+        "what an agent decided, as tests of it look at it",
+    ),
+    ("manual", "a clock that tests move"),
     ("may_be_promoted", "promotion by consent, V20"),
+    ("preserved", "what is kept of attempts, as tests look at it"),
     ("promote", "promotion by consent, V20"),
     ("seeded", "identifiers of the simulation"),
 ];
@@ -50,8 +57,17 @@ fn is_test_module(path: &str) -> bool {
 /// Where public functions are defined, and which names are used.
 #[derive(Default)]
 struct Names {
-    defined: BTreeMap<String, String>,
-    used: BTreeSet<String>,
+    defined: BTreeMap<String, Definition>,
+    /// What is called by a path, as a method, in a macro or by an attribute.
+    called: BTreeSet<String>,
+    /// Words that stand alone: calls of free functions, and variables.
+    words: BTreeSet<String>,
+}
+
+/// Where a public function is defined.
+struct Definition {
+    path: String,
+    is_method: bool,
 }
 
 impl Names {
@@ -64,10 +80,14 @@ impl Names {
 
     fn violations(&self, awaited: &[(&str, &str)]) -> Vec<String> {
         let is_awaited = |name: &str| awaited.iter().any(|(known, _)| *known == name);
+        let is_called = |name: &String, definition: &Definition| {
+            self.called.contains(name) || (!definition.is_method && self.words.contains(name))
+        };
         let uncalled: BTreeMap<&String, &String> = self
             .defined
             .iter()
-            .filter(|(name, _)| !self.used.contains(*name))
+            .filter(|(name, definition)| !is_called(name, definition))
+            .map(|(name, definition)| (name, &definition.path))
             .collect();
         let dead = uncalled
             .iter()
@@ -87,20 +107,23 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn define(&mut self, visibility: &syn::Visibility, name: &syn::Ident) {
+    fn define(&mut self, visibility: &syn::Visibility, name: &syn::Ident, is_method: bool) {
         if matches!(visibility, syn::Visibility::Public(_)) {
             let path = self.path.to_owned();
-            self.names.defined.insert(name.to_string(), path);
+            let definition = Definition { path, is_method };
+            self.names.defined.insert(name.to_string(), definition);
         }
+    }
+
+    fn call(&mut self, name: &syn::Ident) {
+        self.names.called.insert(name.to_string());
     }
 
     /// Takes each word of a macro as a use, since its content is not parsed.
     fn words(&mut self, tokens: proc_macro2::TokenStream) {
         for token in tokens {
             match token {
-                proc_macro2::TokenTree::Ident(name) => {
-                    self.names.used.insert(name.to_string());
-                }
+                proc_macro2::TokenTree::Ident(name) => self.call(&name),
                 proc_macro2::TokenTree::Group(group) => self.words(group.stream()),
                 _ => {}
             }
@@ -117,30 +140,33 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        self.define(&function.vis, &function.sig.ident);
+        self.define(&function.vis, &function.sig.ident, false);
         visit::visit_item_fn(self, function);
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
-        self.define(&function.vis, &function.sig.ident);
+        self.define(&function.vis, &function.sig.ident, true);
         visit::visit_impl_item_fn(self, function);
-    }
-
-    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
-        // Its own name is no use of it.
-        visit::visit_generics(self, &signature.generics);
-        for input in &signature.inputs {
-            visit::visit_fn_arg(self, input);
-        }
-        visit::visit_return_type(self, &signature.output);
     }
 
     fn visit_use_tree(&mut self, _: &'ast syn::UseTree) {
         // Whoever passes a name on does not call it.
     }
 
-    fn visit_ident(&mut self, name: &'ast syn::Ident) {
-        self.names.used.insert(name.to_string());
+    fn visit_expr_path(&mut self, named: &'ast syn::ExprPath) {
+        if let Some(last) = named.path.segments.last() {
+            if named.path.get_ident().is_some() {
+                self.names.words.insert(last.ident.to_string());
+            } else {
+                self.call(&last.ident);
+            }
+        }
+        visit::visit_expr_path(self, named);
+    }
+
+    fn visit_expr_method_call(&mut self, called: &'ast syn::ExprMethodCall) {
+        self.call(&called.method);
+        visit::visit_expr_method_call(self, called);
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
@@ -154,7 +180,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             let texts = list.tokens.to_string();
             let named = texts.split('"').skip(1).step_by(2);
             let last = named.filter_map(|path| path.rsplit("::").next());
-            self.names.used.extend(last.map(ToOwned::to_owned));
+            self.names.called.extend(last.map(ToOwned::to_owned));
         }
     }
 }
@@ -187,6 +213,18 @@ mod tests {
             "struct S { #[serde(default = \"S::used\")] a: u8 }",
         ] {
             check(&format!("pub fn used() {{}} {call}"), &[], &[]);
+        }
+    }
+
+    #[test]
+    fn a_variable_a_field_and_a_variant_are_no_call() {
+        for named in [
+            "fn f() { let dead = 1; g(dead) } fn g(_: u8) {}",
+            "struct T { dead: u8 } fn f(t: T) -> u8 { t.dead }",
+            "enum E { dead } fn f() -> E { use E::*; dead }",
+        ] {
+            let text = format!("struct S; impl S {{ pub fn dead() {{}} }} {named}");
+            check(&text, &[], &["`src/lib.rs`: only tests call `dead`"]);
         }
     }
 

@@ -45,6 +45,19 @@ pub(crate) fn unused(member: &Member) -> Result<Vec<String>> {
         .collect())
 }
 
+/// The dependencies that are declared for all members and that none takes.
+pub(crate) fn taken_by_nobody(shared: &[String], members: &[Member]) -> Vec<String> {
+    let taken: BTreeSet<&str> = members
+        .iter()
+        .flat_map(|member| &member.manifest.dependencies)
+        .map(|dependency| dependency.name.as_str())
+        .collect();
+    let unused = shared.iter().filter(|name| !taken.contains(name.as_str()));
+    unused
+        .map(|name| format!("`Cargo.toml` declares `{name}`, which no member takes"))
+        .collect()
+}
+
 /// A member that sets its own lints, or none, instead of taking those of the workspace.
 pub(crate) fn own_lints(directory: &str, manifest: &Manifest) -> Vec<String> {
     let missing = (!manifest.takes_workspace_lints)
@@ -87,6 +100,20 @@ mod tests {
             let found = unused(&member).unwrap();
             assert_eq!(found.is_empty(), expected, "{path}: {text}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_dependency_that_no_member_takes_is_found() {
+        let members = [member(
+            "[dev-dependencies]\nserde_json.workspace = true\n",
+            &[],
+        )];
+        let shared = ["serde_json", "config"].map(str::to_owned);
+        let found = taken_by_nobody(&shared, &members);
+        assert_eq!(
+            found,
+            ["`Cargo.toml` declares `config`, which no member takes"]
+        );
     }
 
     #[test]

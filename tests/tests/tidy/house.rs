@@ -20,6 +20,8 @@ const WALKS: &str = "tests/tests/scenarios/fixtures";
 /// The workspace as text.
 pub(crate) struct House {
     pub(crate) members: Vec<Member>,
+    /// The dependencies that members share.
+    pub(crate) shared: Vec<String>,
     /// The text of `deny.toml`.
     pub(crate) deny: String,
     /// The text of `docs/scenarios.md`.
@@ -47,8 +49,10 @@ impl House {
     /// Reads the workspace this test belongs to.
     pub(crate) fn load() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let members = manifest::members(&read(&root.join("Cargo.toml"))?)?;
+        let text = read(&root.join("Cargo.toml"))?;
+        let members = manifest::members(&text)?;
         Ok(Self {
+            shared: manifest::shared(&text)?,
             members: members
                 .into_iter()
                 .map(|directory| Member::load(&root, directory))

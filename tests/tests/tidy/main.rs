@@ -74,7 +74,11 @@ fn every_member_takes_the_lints_of_the_workspace() -> Result<()> {
 
 #[test]
 fn every_declared_dependency_is_used() -> Result<()> {
-    check_members(dependencies::unused)
+    check_members(dependencies::unused)?;
+    let house = House::load()?;
+    let violations = dependencies::taken_by_nobody(&house.shared, &house.members);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
 }
 
 #[test]

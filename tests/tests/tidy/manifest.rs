@@ -88,6 +88,15 @@ pub(crate) fn members(text: &str) -> Result<Vec<String>> {
         .collect())
 }
 
+/// The dependencies that the root manifest declares for its members.
+pub(crate) fn shared(text: &str) -> Result<Vec<String>> {
+    let document: DocumentMut = text.parse()?;
+    let shared = entry(document.get("workspace"), "dependencies")
+        .and_then(Item::as_table_like)
+        .context("the root manifest has no `workspace.dependencies`")?;
+    Ok(shared.iter().map(|(name, _)| name.to_owned()).collect())
+}
+
 fn entry<'a>(table: Option<&'a Item>, key: &str) -> Option<&'a Item> {
     table?.as_table_like()?.get(key)
 }
