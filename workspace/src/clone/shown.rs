@@ -2,7 +2,8 @@
 //!
 //! Build tools ask git for versions, and models for what was before. They get a repository of their own: its `HEAD` is one
 //! commit on the base of the build, with the tree that is checked out, and the same tree on the same base has the same
-//! commit. Objects are read from the clone, none are copied. Nobody looks at what was done to it: our own git names
+//! commit. Objects are read from the clone, none are copied: those of branches that no ref shows lie there, too
+//! (`docs/adr/0036-objects-of-other-branches-can-be-read.md`). Nobody looks at what was done to it: our own git names
 //! the clone with every call, and each move of the checkout throws the whole of it away.
 
 use std::fmt::Write as _;
