@@ -74,8 +74,7 @@ pub(super) async fn work_on(
         let when = session.heard_at().unwrap_or_else(|| work.context.now());
         let commit = propose(work, slot, (&allowed, when), report).await?;
         report.turn = Some(turn);
-        let blocked = report.blocked.take();
-        if let Some(why) = blocked.filter(|_| refused_at(work, turn).is_none()) {
+        if let Some(why) = report.blocked.take() {
             let fault = Fault::new(FailureClass::Blocked, why);
             return Ok(WorkOutcome::Ended(Ending::Failed(Box::new(fault))));
         }

@@ -95,20 +95,9 @@ async fn changes(
 pub(crate) fn told_refused(failure: &Failure) -> String {
     let class = class_name(failure.class);
     let what = failure.error.trim();
-    if failure.class == FailureClass::Blocked {
-        return told_blocked(what);
-    }
     let advice = advice(failure.class);
     format!(
         "Not taken: {class}.\n\n{what}\n\n{advice} Your checkout is as you left it: mend this there, and call again."
-    )
-}
-
-/// Tells the agent that a person was asked, who wants its task done all the same.
-fn told_blocked(why: &str) -> String {
-    format!(
-        "You said why it cannot be done as it stands, and a person was asked:\n\n{why}\n\nThey want it tried again. What they say goes \
-         before the text of the task where the two differ. Your checkout is as you left it: go on there, and call again."
     )
 }
 

@@ -2,7 +2,6 @@
 
 mod cut_off;
 
-use ropewalk_engine::llm::Block;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason};
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
@@ -213,30 +212,9 @@ async fn who_goes_on_after_an_answer_finds_what_was_made_before_it() {
     open.answer("T-1", "guide: Any.").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    // The answer is the result of the call that asked for it.
-    let requests = house.requests("T-1");
-    let [_, before, after] = &requests[..] else {
-        panic!("{} requests", requests.len());
-    };
-    let (held, new) = after.messages.split_at(before.messages.len());
-    assert_eq!(held, before.messages);
-    let [_, told] = new else {
-        panic!("{new:?}");
-    };
-    let [Block::ToolResult { content, .. }] = &told.blocks[..] else {
-        panic!("{told:?}");
-    };
-    assert!(
-        content.contains("Which colour?")
-            && content.contains("A person said about this task: Any."),
-        "{content}"
-    );
-    let attempts = open.attempts(build.id, "T-1").await;
-    let states: Vec<AttemptState> = attempts.iter().map(|one| one.state).collect();
-    assert_eq!(states, [AttemptState::Interrupted, AttemptState::Landed]);
-    let refused = &attempts[0].tries[0];
-    assert_eq!(refused.failure.class, FailureClass::Blocked);
-    assert_eq!(refused.summary.as_deref(), Some("Half of it."));
+    let again = house.prompts("T-1").pop().unwrap();
+    let told = "The checkout holds the work of an earlier conversation";
+    assert!(again.contains(told), "{again}");
     open.close().await;
 }
 

@@ -279,13 +279,7 @@ impl Transition {
         let is_seen = failed.shown.is_some();
         let goes_on = !ends_conversation(failed.failure.class);
         match (&failed.answer, failed.turn) {
-            (
-                Answer::Retry { not_before: None }
-                | Answer::Fail {
-                    class: FailureClass::Blocked,
-                },
-                Some(turn),
-            ) => Course::Told { turn },
+            (Answer::Retry { not_before: None }, Some(turn)) => Course::Told { turn },
             (Answer::Retry { .. } | Answer::InstallAndRetry, turn) if goes_on && is_seen => {
                 match turn {
                     Some(turn) if self.is_met_again(failed) => Course::Told { turn },
