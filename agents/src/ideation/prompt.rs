@@ -9,9 +9,9 @@ use ropewalk_engine::submission::Check;
 use ropewalk_engine::{AgentMode, Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_knowledge::{Wish, wishes};
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::MessageId;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::idea::{Author, Message, Phase};
+use ropewalk_schemas::{MessageId, clip};
 use serde_json::{Value, json};
 
 use super::context::MessageContext;
@@ -262,8 +262,5 @@ fn add(spoken: &mut Vec<ModelMessage>, turn: ModelMessage) {
 }
 
 fn bounded(text: &str) -> String {
-    without_mark(text)
-        .chars()
-        .take(DOCUMENT_CHARACTERS)
-        .collect()
+    clip::letters(without_mark(text), DOCUMENT_CHARACTERS).into_owned()
 }

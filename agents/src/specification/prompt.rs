@@ -10,6 +10,7 @@ use ropewalk_engine::{
 };
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::amendment::forget_owners;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::Revision;
@@ -186,7 +187,7 @@ fn request(
         .collect();
     let previous = material.previous.as_ref().map(|previous| {
         let text = stands(previous).to_string();
-        let text: String = text.chars().take(REVISION_CHARACTERS).collect();
+        let text = clip::letters(&text, REVISION_CHARACTERS);
         json!({ "number": previous.number, "text": text })
     });
     let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
@@ -280,10 +281,7 @@ fn is_attached(document: &Text) -> bool {
 }
 
 fn shown(document: &Text) -> String {
-    without_mark(&document.text)
-        .chars()
-        .take(DOCUMENT_CHARACTERS)
-        .collect()
+    clip::letters(without_mark(&document.text), DOCUMENT_CHARACTERS).into_owned()
 }
 
 /// Returns a revision as a model would hand it in.
