@@ -3,8 +3,6 @@
 //! A person's message is an `ideation.message`, a timer is a `schedule.due`: with that, the whole routing
 //! tree of the source is one table of patterns, and the store writes one delivery row for each match.
 
-use std::collections::BTreeMap;
-
 use ropewalk_schemas::{ComponentName, EventPattern, Payload};
 
 use crate::agent::Profile;
@@ -69,29 +67,6 @@ fn selects_a_type(pattern: &EventPattern) -> bool {
     })
 }
 
-/// Returns for each event type the subscribers that take it from `source`, as `event` views show it.
-pub fn table(
-    profiles: &[Profile],
-    source: &ComponentName,
-) -> BTreeMap<&'static str, Vec<ComponentName>> {
-    Payload::TYPES
-        .iter()
-        .map(|event_type| {
-            let takers = profiles
-                .iter()
-                .filter(|profile| {
-                    profile
-                        .patterns
-                        .iter()
-                        .any(|pattern| pattern.matches(event_type, source))
-                })
-                .map(|profile| profile.role.clone())
-                .collect();
-            (*event_type, takers)
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,22 +81,6 @@ mod tests {
             in_flight: 1,
             schedules: Vec::new(),
         }
-    }
-
-    #[test]
-    fn a_family_reaches_its_subscriber_with_every_member() {
-        let profiles = [
-            profile("pm", &["alert.*"]),
-            profile("build", &["spec.approved"]),
-        ];
-        let source = ComponentName::parse("monitor").unwrap();
-        let table = table(&profiles, &source);
-        assert_eq!(
-            table["alert.component_down.cleared"],
-            [profiles[0].role.clone()]
-        );
-        assert_eq!(table["spec.approved"], [profiles[1].role.clone()]);
-        assert!(table["review.completed"].is_empty());
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn holds_plan(folder: &Path) -> bool {
     folder.join(PLAN).is_file()
 }
 
-/// Is a regular file of the slot.
+/// A regular file of the slot.
 pub(super) struct WalkEntry {
     /// Where it lies.
     pub(super) file: PathBuf,
@@ -45,7 +45,7 @@ pub(super) struct WalkEntry {
     pub(super) path: String,
 }
 
-/// Is a part of a slot that lies inside the slot for certain.
+/// A part of a slot that lies inside the slot for certain.
 pub(super) struct Area {
     root: PathBuf,
     start: PathBuf,
