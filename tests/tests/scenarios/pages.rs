@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use nix::sys::signal::{Signal, kill};
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, Message};
@@ -43,15 +44,23 @@ async fn link(log: &Path, up: &mut RunningProgram) -> anyhow::Result<String> {
 
 /// Waits until a program has said where its pages are, in a word that has this part.
 async fn told(log: &Path, up: &mut RunningProgram, part: &str) -> anyhow::Result<String> {
+    let told = said(log, up, part).await?;
+    let link = told.split_whitespace().find(|word| word.contains(part));
+    Ok(link.context("a word")?.to_owned())
+}
+
+/// Waits until a program has said a line that has this part.
+async fn said(log: &Path, program: &mut RunningProgram, part: &str) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
         let said = std::fs::read_to_string(log).unwrap_or_default();
-        let link = said.split_whitespace().find(|word| word.contains(part));
-        if let Some(link) = link {
-            return Ok(link.to_owned());
+        if let Some((lines, _)) = said.rsplit_once('\n')
+            && let Some(line) = lines.lines().find(|line| line.contains(part))
+        {
+            return Ok(line.to_owned());
         }
-        ensure!(up.0.try_wait()?.is_none(), "`up` ended: {said}");
-        ensure!(began.elapsed() < PATIENCE, "`up` names no link: {said}");
+        ensure!(program.0.try_wait()?.is_none(), "it ended: {said}");
+        ensure!(began.elapsed() < PATIENCE, "no `{part}`: {said}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -325,7 +334,10 @@ async fn a_rehearsal_can_be_watched_in_a_browser() -> anyhow::Result<()> {
     let mut rehearsal = start(&runner, &["rehearse", "--watch", "--dir", &folder])?;
     let link = link(&runner.log(), &mut rehearsal).await?;
     Walk::begin("watch.cjs", &[&link])?.end()?;
-    ensure!(rehearsal.0.try_wait()?.is_none(), "it ended meanwhile");
+    let said = said(&runner.log(), &mut rehearsal, "stay until Ctrl-C").await?;
+    ensure!(said.contains("the rehearsal succeeded"), "{said}");
+    kill(rehearsal.pid()?, Signal::SIGINT)?;
+    ensure!(rehearsal.0.wait()?.code() == INTERRUPTED);
     assert_paced(&directory.path().join("rehearsal")).await
 }
 
@@ -346,6 +358,9 @@ async fn assert_paced(rehearsal: &Path) -> anyhow::Result<()> {
     }
     Ok(store.close().await?)
 }
+
+/// What Ctrl-C ends with.
+const INTERRUPTED: Option<i32> = Some(2);
 
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora/image/red.png");
 const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";

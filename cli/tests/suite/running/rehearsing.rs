@@ -1,4 +1,5 @@
-//! Whoever watches a rehearsal hears how it went when it ends, and not only when they leave.
+//! Whoever watches a rehearsal that goes wrong hears so when it ends, and not only when they leave; one that goes well is watched
+//! in a browser.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command as Process, Stdio};
@@ -48,14 +49,5 @@ fn watched(does: &str) -> (String, Option<i32>) {
 fn a_watched_rehearsal_that_fails_says_so_at_its_end() {
     let (said, code) = watched("[ \"$1\" = --version ]");
     assert!(said.contains("did not reach its goal"), "{said}");
-    assert_eq!(code, INTERRUPTED);
-}
-
-#[test]
-fn a_watched_rehearsal_that_succeeds_says_so_at_its_end() {
-    let passes =
-        "echo 'test result: ok. 9 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'";
-    let (said, code) = watched(passes);
-    assert!(said.contains("the rehearsal succeeded"), "{said}");
     assert_eq!(code, INTERRUPTED);
 }
