@@ -102,6 +102,11 @@ impl Interrupts {
         self.shutdown.soft().cancelled().await;
     }
 
+    /// Returns whether the process was asked to stop.
+    pub fn is_requested(&self) -> bool {
+        self.shutdown.soft().is_cancelled()
+    }
+
     /// Waits until the process was asked to stop at once.
     pub async fn insisted(&self) {
         self.shutdown.hard().cancelled().await;

@@ -86,7 +86,13 @@ impl Up {
         // The bell tells the same, and remembers what it has told; where nobody can hear it, it tells nothing.
         let rings = project.config().notices.terminal && std::io::stderr().is_terminal();
         let tells = crew == Crew::Everyone && !rings;
-        let host = Box::pin(Host::start_crew(app, project, crew)).await?;
+        let host = match Box::pin(Host::start_crew(app, project, crew)).await {
+            // A termination that is heeded is a success from the first moment on.
+            Err(CliError::Cancelled) if app.interrupts.is_requested() => {
+                return app.interrupts.outcome();
+            }
+            started => started?,
+        };
         let (directory, environment) = (app.directory()?, app.environment.clone());
         let overrides: Vec<String> = app.global.set.iter().chain(&settings).cloned().collect();
         let load = Arc::new(move || Project::load(&directory, &overrides, &environment));

@@ -42,15 +42,23 @@ impl Gate {
         }
     }
 
-    /// Sends `signal` to a program that stands at the gate, then lets it pass.
-    fn signal(&self, program: &Child, signal: Signal) {
-        let folder = Path::new(self.path.split(':').next().unwrap());
+    /// Sends `signal` to a program that stands at the gate, which waits there no longer.
+    fn signal_and_leave(&self, program: &Child, signal: Signal) {
         // A pipe with a name opens when the other end does.
         let mut reached = String::new();
-        let mut pipe = File::open(folder.join("reached")).unwrap();
+        let mut pipe = File::open(self.folder().join("reached")).unwrap();
         pipe.read_to_string(&mut reached).unwrap();
         kill(Pid::from_raw(program.id().try_into().unwrap()), signal).unwrap();
-        drop(File::create(folder.join("opened")).unwrap());
+    }
+
+    /// Sends `signal` to a program that stands at the gate, then lets it pass.
+    fn signal(&self, program: &Child, signal: Signal) {
+        self.signal_and_leave(program, signal);
+        drop(File::create(self.folder().join("opened")).unwrap());
+    }
+
+    fn folder(&self) -> &Path {
+        Path::new(self.path.split(':').next().unwrap())
     }
 }
 
@@ -84,6 +92,17 @@ fn a_signal_before_the_agents_run_is_not_lost() {
     let mut program = begun(&world, &verb, &gate.path);
     gate.signal(&program, Signal::SIGINT);
     assert_eq!(program.wait().unwrap().code(), CANCELLED);
+}
+
+#[test]
+fn whoever_ends_a_program_that_starts_has_ended_it_in_order() {
+    for (signal, code) in [(Signal::SIGTERM, Some(0)), (Signal::SIGINT, CANCELLED)] {
+        let world = World::scripted();
+        let gate = Gate::build(&world, "gate");
+        let mut program = begun(&world, "up", &gate.path);
+        gate.signal_and_leave(&program, signal);
+        assert_eq!(program.wait().unwrap().code(), code, "{signal}");
+    }
 }
 
 #[test]
