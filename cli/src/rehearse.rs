@@ -282,7 +282,7 @@ async fn host_report(store: &Store, slugs: &[Slug]) -> Result<Vec<IdeaReport>, R
 }
 
 async fn count_events(store: &Store) -> Result<usize, ReadError> {
-    Ok(usize::try_from(store.statistics().await?.events).unwrap_or(usize::MAX))
+    Ok(usize::try_from(store.count_events().await?).unwrap_or(usize::MAX))
 }
 
 fn is_done_well(idea: &IdeaReport) -> bool {

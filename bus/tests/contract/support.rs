@@ -281,6 +281,7 @@ pub(crate) fn retry(guidance: &str) -> Result<Payload> {
         build_id: build(),
         task_id: TaskId::parse("T-001")?,
         requested_by: "test".to_owned(),
+        may_resume: false,
         guidance: Some(guidance.to_owned()),
     }))
 }

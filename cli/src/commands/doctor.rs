@@ -302,7 +302,7 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
     let counts = store.statistics().await?;
     let detail = format!(
         "intact: {}, {}",
-        counted(counts.events, "event"),
+        counted(store.count_events().await?, "event"),
         counted_as(counts.open_deliveries, "open delivery", "open deliveries"),
     );
     Ok((store, detail))

@@ -63,6 +63,7 @@ fn a_review_is_shown_by_its_own_id_or_that_of_its_build() {
             metrics: BTreeMap::from([("first_pass_success".to_owned(), 0.5)]),
             notes: vec!["Mind the rivers.".to_owned()],
             ended_at: None,
+            head: None,
             at: DateTime::UNIX_EPOCH,
         });
     });

@@ -36,8 +36,16 @@ pub struct Sample {
 /// Returns the figures of a store; those of models are the sums that `ropewalk usage` shows.
 pub async fn list(store: &Store) -> Result<Vec<Metric>, ReadError> {
     let statistics = store.statistics().await?;
+    let written = Metric {
+        name: "ropewalk_events_total".to_owned(),
+        help: "Events written.",
+        kind: "counter",
+        samples: vec![Sample {
+            labels: BTreeMap::new(),
+            value: statistics.written,
+        }],
+    };
     let gauges = [
-        ("events", "Events stored.", statistics.events),
         (
             "open_deliveries",
             "Deliveries to be handled.",
@@ -66,7 +74,7 @@ pub async fn list(store: &Store) -> Result<Vec<Metric>, ReadError> {
     let phones = store.list::<Phone>(Query::new()).await?;
     let rows = usage::list(store, UsageBy::Model, &Scope::default()).await?;
     let repeats = repeated(phones.iter().map(|phone| &phone.record));
-    let counters = std::iter::once(repeats).chain(used(&rows));
+    let counters = [written, repeats].into_iter().chain(used(&rows));
     Ok(gauges.into_iter().chain(counters).collect())
 }
 

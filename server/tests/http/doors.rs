@@ -78,7 +78,7 @@ async fn how_the_program_does_is_told_to_the_machine_itself() {
     assert_eq!(refused.status, 401);
     let metrics = answered(house.bare("GET", "/metrics")).await;
     for line in [
-        "ropewalk_events 0",
+        "ropewalk_events_total 0",
         "ropewalk_http_requests_total{class=\"4xx\"} 1",
     ] {
         assert!(metrics.text.contains(line), "{}", metrics.text);
@@ -152,7 +152,7 @@ async fn whoever_watches_from_elsewhere_is_told_how_it_does_and_nothing_else() {
     }
     let metrics = from_elsewhere(house.admin, "GET", "/metrics").await;
     assert!(
-        metrics.text.contains("ropewalk_events 0"),
+        metrics.text.contains("ropewalk_events_total 0"),
         "{}",
         metrics.text
     );

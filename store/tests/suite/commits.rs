@@ -147,7 +147,7 @@ async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written(benc
             ..
         }
     ));
-    assert_eq!(store.statistics().await.unwrap().events, 0);
+    assert_eq!(store.count_events().await.unwrap(), 0);
 }
 
 async fn the_feed_tells_every_commit_with_an_event_in_commit_order(bench: Bench) {

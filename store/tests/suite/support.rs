@@ -188,6 +188,7 @@ impl Bench {
                 task_id: TaskId::parse("T-1").unwrap(),
                 guidance: None,
                 requested_by: "ada".to_owned(),
+                may_resume: false,
             }),
         )
     }
