@@ -128,6 +128,9 @@ const LABELS: [(&str, &[(&str, &str)]); 18] = [
     ),
 ];
 
+/// The choice behind whose label somebody wrote words of their own, by trigger, with the id that stands for it now.
+const WITH_WORDS: (&str, &str, &str) = ("task_failed_repeatedly", "Try this...", "guide");
+
 /// Finds the id that stands for a label of `trigger`.
 fn id_of(trigger: &str, label: &str) -> Option<&'static str> {
     let (_, labels) = LABELS.iter().find(|(name, _)| *name == trigger)?;
@@ -135,6 +138,17 @@ fn id_of(trigger: &str, label: &str) -> Option<&'static str> {
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(label.trim()))?;
     Some(id)
+}
+
+/// Finds the id that stands for a label of `trigger` with words behind it, and these.
+fn with_words<'answer>(
+    trigger: &str,
+    answer: &'answer str,
+) -> Option<(&'static str, &'answer str)> {
+    let (asked, label, id) = WITH_WORDS;
+    let words = answer.trim().strip_prefix(label)?;
+    let words = words.trim_start_matches([':', ' ', '\u{2026}']).trim();
+    (trigger == asked && !words.is_empty()).then_some((id, words))
 }
 
 /// Gives a stored question the ids of its choices, default and answer, if it has none.
@@ -170,9 +184,14 @@ pub(super) fn question(stored: &mut Value) {
         fields.extend(id(&default).map(|id| ("default".to_owned(), json!(id))));
     }
     if let Some(answer) = stored.get_mut("answer")
-        && let Some(id) = text(answer, "text").and_then(|label| id(&label))
+        && let Some(said) = text(answer, "text")
     {
-        answer["choice"] = json!(id);
+        if let Some(id) = id(&said) {
+            answer["choice"] = json!(id);
+        } else if let Some((id, words)) = with_words(&trigger, &said) {
+            answer["choice"] = json!(id);
+            answer["text"] = json!(words);
+        }
     }
 }
 
@@ -182,6 +201,9 @@ pub(crate) fn answered(data: &mut Value) {
     let answer = text(data, "answer").unwrap_or_default();
     if let Some(id) = id_of(&trigger, &answer) {
         data["choice"] = json!(id);
+    } else if let Some((id, words)) = with_words(&trigger, &answer) {
+        data["choice"] = json!(id);
+        data["answer"] = json!(words);
     }
 }
 
@@ -317,11 +339,50 @@ mod tests {
     }
 
     #[test]
+    fn words_behind_a_label_are_those_of_its_choice() {
+        let answers = [
+            ("Try this...: use TEXT", Some("guide"), "use TEXT"),
+            ("Try this... use TEXT", Some("guide"), "use TEXT"),
+            ("Try this...", Some("guide"), "Try this..."),
+            // Words alone may say anything.
+            ("use TEXT", None, "use TEXT"),
+        ];
+        for (answer, choice, words) in answers {
+            let data = json!({
+                "question_id": "01970000-0000-7000-8000-000000000001", "trigger": "task_failed_repeatedly", "answer": answer,
+                "answered_by": "ada", "channel": "cli", "about": { "kind": "nothing" },
+            });
+            let Ok(Payload::QuestionAnswered(told)) =
+                Payload::decode("question.answered", 1, &data)
+            else {
+                panic!("{answer}");
+            };
+            let mut stored = row("task_failed_repeatedly", &["Try this...", "Skip this task"]);
+            stored["state"] = json!("answered");
+            stored["answer"] = json!({
+                "text": answer, "by": "ada", "channel": "cli", "at": "2026-11-22T12:00:00Z",
+            });
+            let question: Question = serde_json::from_value(stored).unwrap();
+            let kept = question.answer.unwrap();
+            for (chosen, said) in [(told.choice, told.answer), (kept.choice, kept.text)] {
+                let chosen = chosen.map(String::from);
+                assert_eq!(
+                    (chosen.as_deref(), said.as_str()),
+                    (choice, words),
+                    "{answer}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn every_id_is_one() {
         for (trigger, labels) in LABELS {
             for (label, id) in labels {
                 assert!(ChoiceId::parse(id).is_ok(), "{trigger}: {label}: {id}");
             }
         }
+        let (trigger, label, id) = WITH_WORDS;
+        assert_eq!(id_of(trigger, label), Some(id));
     }
 }
