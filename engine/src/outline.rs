@@ -1,4 +1,4 @@
-//! Outlines source files: what each defines, on which lines, without the bodies.
+//! Outlines source files: what each defines, on which lines, without the bodies, and what it imports.
 //!
 //! Pure: text in, symbols out. To add a language: its grammar as a dependency, and a row in each table of `language.rs`.
 
@@ -33,6 +33,8 @@ const ROW: usize = 4;
 const REST_BYTES: usize = 32;
 /// A constant is shown with its value where that is no longer than so many bytes, on one line.
 const SHORT_VALUE: usize = 60;
+/// So much is told of what a file imports, in characters.
+const IMPORTS: usize = 600;
 
 /// Something that a file defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,28 @@ pub enum OutlineError {
 
 /// Outlines `source`. What cannot be parsed in it is passed over, so that the rest is still found.
 pub fn outline(language: Language, source: &str) -> Result<Vec<Symbol>, OutlineError> {
+    walked(language, source).map(|walk| walk.symbols)
+}
+
+/// Outlines `source` with what it imports, all of that in one line before the rest.
+pub fn outline_with_imports(language: Language, source: &str) -> Result<Vec<Symbol>, OutlineError> {
+    let walk = walked(language, source)?;
+    let imports = imports(&walk.imports);
+    Ok(imports.into_iter().chain(walk.symbols).collect())
+}
+
+/// Tells all imports as one symbol; none where there are none.
+fn imports(all: &[Symbol]) -> Option<Symbol> {
+    let (first, last) = all.first().zip(all.last())?;
+    let each: Vec<&str> = all.iter().map(|one| one.signature.as_str()).collect();
+    Some(Symbol {
+        depth: 0,
+        lines: *first.lines.start()..=*last.lines.end(),
+        signature: clip::letters(&each.join("; "), IMPORTS).into_owned(),
+    })
+}
+
+fn walked(language: Language, source: &str) -> Result<Walk<'_>, OutlineError> {
     if source.len() > LONGEST_BYTES {
         return Err(OutlineError::TooLong);
     }
@@ -85,6 +109,7 @@ pub fn outline(language: Language, source: &str) -> Result<Vec<Symbol>, OutlineE
         language,
         source,
         symbols: Vec::new(),
+        imports: Vec::new(),
     }
     .over(tree.walk()))
 }
@@ -107,7 +132,7 @@ pub fn render(symbols: &[Symbol]) -> String {
             lines.end()
         );
     }
-    if symbols.len() == MOST_SYMBOLS {
+    if symbols.len() >= MOST_SYMBOLS {
         text.push_str("[there are more]\n");
     }
     text
@@ -207,17 +232,25 @@ struct Walk<'a> {
     language: Language,
     source: &'a str,
     symbols: Vec<Symbol>,
+    imports: Vec<Symbol>,
 }
 
 impl Walk<'_> {
-    fn over(mut self, mut cursor: TreeCursor<'_>) -> Vec<Symbol> {
+    fn over(mut self, mut cursor: TreeCursor<'_>) -> Self {
         // For each level above the cursor, whether the node there is a symbol.
         let mut above: Vec<bool> = Vec::new();
         while self.symbols.len() < MOST_SYMBOLS {
             let part = self.language.part(cursor.node(), self.source);
-            if matches!(part, Part::Leaf | Part::Container) {
-                let depth = above.iter().filter(|listed| **listed).count();
-                self.symbols.push(self.symbol(cursor.node(), depth));
+            match part {
+                Part::Leaf | Part::Container => {
+                    let depth = above.iter().filter(|listed| **listed).count();
+                    self.symbols.push(self.symbol(cursor.node(), depth));
+                }
+                // What a module within the file imports is of interest to that module.
+                Part::Import if !above.contains(&true) => {
+                    self.imports.push(self.import(cursor.node()));
+                }
+                Part::Import | Part::Around | Part::Opaque => {}
             }
             if matches!(part, Part::Container | Part::Around) && cursor.goto_first_child() {
                 above.push(part == Part::Container);
@@ -225,12 +258,25 @@ impl Walk<'_> {
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return self.symbols;
+                    return self;
                 }
                 above.pop();
             }
         }
-        self.symbols
+        self
+    }
+
+    fn import(&self, node: Node<'_>) -> Symbol {
+        let text = self.source.get(node.byte_range()).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        // An inclusion goes on to the end of its line.
+        let end = node.end_position();
+        let last = end.row + usize::from(end.column > 0);
+        Symbol {
+            depth: 0,
+            lines: node.start_position().row + 1..=last,
+            signature: words.join(" ").trim_end_matches(';').to_owned(),
+        }
     }
 
     fn symbol(&self, node: Node<'_>, depth: usize) -> Symbol {

@@ -32,6 +32,8 @@ pub(super) enum Part {
     Leaf,
     /// A definition that holds others.
     Container,
+    /// What the file takes from others.
+    Import,
     /// No definition, but some may lie in it.
     Around,
     /// Neither.
@@ -78,6 +80,9 @@ impl Language {
         }
         if self.containers().contains(&kind) {
             return Part::Container;
+        }
+        if self.imports().contains(&kind) {
+            return Part::Import;
         }
         match (self, kind) {
             // A name that a function is assigned to is how many write a function.
@@ -165,6 +170,21 @@ impl Language {
             ],
             Self::Python => &["class_definition"],
             Self::Rust => &["impl_item", "trait_item", "mod_item"],
+        }
+    }
+
+    const fn imports(self) -> &'static [&'static str] {
+        match self {
+            Self::C => &["preproc_include"],
+            Self::Cpp => &["preproc_include", "using_declaration"],
+            Self::Go | Self::Java => &["import_declaration"],
+            Self::JavaScript | Self::TypeScript | Self::Tsx => &["import_statement"],
+            Self::Python => &[
+                "import_statement",
+                "import_from_statement",
+                "future_import_statement",
+            ],
+            Self::Rust => &["use_declaration"],
         }
     }
 }

@@ -59,6 +59,61 @@ fn each_language_tells_what_a_file_defines_without_the_bodies() {
 }
 
 #[test]
+fn what_a_file_imports_is_told_in_one_line_before_the_rest() {
+    let rows = [
+        (
+            "a.rs",
+            "//! A.\n\nuse std::fmt;\npub use b::{\n    C,\n    D,\n};\n\nmod e {\n    use super::*;\n}\n",
+            "3-7  use std::fmt; pub use b::{ C, D, }\n9-11  mod e\n",
+        ),
+        (
+            "a.py",
+            "from __future__ import annotations\nimport os, sys\nif sys.platform:\n    from b import (\n        c,\n    )\n\ndef d():\n    import e\n",
+            "1-6  from __future__ import annotations; import os, sys; from b import ( c, )\n8-9  def d()\n",
+        ),
+        (
+            "a.js",
+            "import a, { b } from './c.js';\nimport 'd'\nfunction e() {}\n",
+            "1-2  import a, { b } from './c.js'; import 'd'\n3-3  function e()\n",
+        ),
+        (
+            "a.ts",
+            "import type { A } from './a'\ninterface B {}\n",
+            "1-1  import type { A } from './a'\n2-2  interface B\n",
+        ),
+        (
+            "a.go",
+            "package a\n\nimport (\n\t\"fmt\"\n\tb \"c/d\"\n)\n\nfunc E() {}\n",
+            "3-6  import ( \"fmt\" b \"c/d\" )\n8-8  func E()\n",
+        ),
+        (
+            "A.java",
+            "package a;\n\nimport java.util.List;\nimport static b.C.d;\n\nclass A {}\n",
+            "3-4  import java.util.List; import static b.C.d\n6-6  class A\n",
+        ),
+        (
+            "a.h",
+            "#ifndef A\n#include <stdio.h>\n#include \"b.h\"\nint c(void);\n#endif\n",
+            "2-3  #include <stdio.h>; #include \"b.h\"\n4-4  int c(void)\n",
+        ),
+        (
+            "a.cpp",
+            "#include \"b.hpp\"\nusing c::d;\nvoid e() {}\n",
+            "1-2  #include \"b.hpp\"; using c::d\n3-3  void e()\n",
+        ),
+        ("b.py", "def a(): ...\n", "1-1  def a()\n"),
+    ];
+    for (path, source, expected) in rows {
+        let symbols = outline_with_imports(Language::of(path).unwrap(), source).unwrap();
+        assert_eq!(render(&symbols), expected, "{path}");
+    }
+    let many = format!("{}fn b() {{}}\n", "use a;\n".repeat(1_000));
+    let symbols = outline_with_imports(Language::Rust, &many).unwrap();
+    assert_eq!((symbols.len(), symbols[0].lines.clone()), (2, 1..=1_000));
+    assert!(symbols[0].signature.chars().count() <= IMPORTS);
+}
+
+#[test]
 fn what_cannot_be_parsed_hides_nothing_behind_it() {
     let text = outlined("a.rs", "fn a() {}\n@@ fn (\nfn b() {}\n");
     assert!(text.contains("fn a()") && text.contains("fn b()"), "{text}");

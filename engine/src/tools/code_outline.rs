@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::workbench::Workbench;
 use super::{arguments, path, path_of, plain_schema_of};
-use crate::outline::{Language, Symbol, outline, render};
+use crate::outline::{Language, Symbol, outline_with_imports, render};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Shows what a source file defines.
@@ -36,8 +36,9 @@ impl Tool for CodeOutline {
     }
 
     fn description(&self) -> &'static str {
-        "Lists what a source file defines, each with its first and last line and without its body, so that you can read \
-         the right lines of a long file. For Rust, TypeScript, JavaScript, Python, Go, Java, C and C++."
+        "Lists what a source file imports, in one line, and what it defines, each with its first and last line and without \
+         its body, so that you can read the right lines of a long file. For Rust, TypeScript, JavaScript, Python, Go, Java, \
+         C and C++."
     }
 
     fn parameters(&self) -> Value {
@@ -71,7 +72,7 @@ impl Tool for CodeOutline {
         };
         let source = String::from_utf8_lossy(&content).into_owned();
         // Parsing a long file takes a while and must not hold up everybody else.
-        let symbols = tokio::task::spawn_blocking(move || outline(language, &source))
+        let symbols = tokio::task::spawn_blocking(move || outline_with_imports(language, &source))
             .await
             .map_err(|error| ToolFailure::refused(format!("the outline broke: {error}")))?
             .map_err(|error| {
@@ -99,7 +100,7 @@ mod tests {
     async fn a_file_is_outlined_and_what_cannot_be_says_what_to_do_instead() {
         let bench = Bench::new(
             &[
-                ("a.rs", "fn a() {\n    1\n}\n"),
+                ("a.rs", "use b::c;\n\nfn a() {\n    1\n}\n"),
                 ("b.py", "# nothing\n"),
                 ("c.txt", "fn no() {}"),
             ],
@@ -108,7 +109,7 @@ mod tests {
         let tool = CodeOutline::new(bench.workbench.clone());
         let asked = |path: &str| json!({ "path": path });
         let rows = [
-            ("a.rs", "1-3  fn a()\n", false),
+            ("a.rs", "1-1  use b::c\n3-5  fn a()\n", false),
             ("b.py", "[the file defines nothing]", false),
             ("c.txt", "use `read` or `grep`", true),
             ("missing.rs", "there is no file", true),
