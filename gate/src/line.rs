@@ -1,15 +1,21 @@
 //! Reads a shell line, as far as a gate has to know what it runs.
 
 mod inline;
+mod lists;
 mod pipes;
 mod tokens;
+mod variables;
 
 pub(crate) use inline::{
-    DEEPEST, PYTHON_VALUES, SHELLS, ShellInput, behind_flag, plain_name, shell_input,
+    DEEPEST, PYTHON_VALUES, SHELLS, ShellInput, behind_flag, only_looks, plain_name, shell_input,
 };
 pub use pipes::{BashLine, has_pipeline, rewritten};
 pub(crate) use tokens::substitutions;
-use tokens::{Token, tokens};
+use tokens::{DEEPEST_NESTING, Token, tokens};
+pub(crate) use variables::Variables;
+
+/// Stands in a word for whatever is not known of it; no path of a repository has such a letter.
+pub(crate) const UNKNOWN: char = '\u{1}';
 
 /// What only says how the program behind it is run.
 const WRAPPERS: &[&str] = &[
@@ -41,6 +47,12 @@ pub struct SimpleCommand {
     pub words: Vec<String>,
     /// The files that it reads by redirection.
     pub reads: Vec<String>,
+    /// Whether it reads what the command before it writes.
+    pub is_piped: bool,
+    /// In how many shells it runs that the line begins in brackets, in a bounded number.
+    pub depth: usize,
+    /// How many of these the command before it runs in, too.
+    pub kept: usize,
 }
 
 impl SimpleCommand {
@@ -99,11 +111,12 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     let Some(tokens) = tokens(line) else {
         return vec![SimpleCommand {
             words: line.split_whitespace().map(str::to_owned).collect(),
-            reads: Vec::new(),
+            ..SimpleCommand::default()
         }];
     };
     let mut commands = vec![SimpleCommand::default()];
     let mut redirected = None;
+    let (mut depth, mut kept) = (0_usize, 0_usize);
     for token in tokens {
         match token {
             Token::Word { text, .. } => {
@@ -113,11 +126,32 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
                 match redirected.take() {
                     Some("<") => command.reads.push(text),
                     Some(_) => {}
-                    None => command.words.push(text),
+                    None => {
+                        if command.words.is_empty() {
+                            command.kept = kept;
+                            kept = depth;
+                        }
+                        command.words.push(text);
+                    }
                 }
             }
             Token::Operator { text, .. } if text.contains(['<', '>']) => redirected = Some(text),
-            Token::Operator { .. } => commands.push(SimpleCommand::default()),
+            Token::Operator { text, .. } => {
+                depth = match text {
+                    "(" => depth + 1,
+                    ")" => depth.saturating_sub(1),
+                    _ => depth,
+                };
+                kept = kept.min(depth);
+                // A pipeline may go on behind a bracket, or in the next line.
+                let goes_on = |last: &SimpleCommand| last.is_piped && last.words.is_empty();
+                let is_piped = matches!(text, "|" | "|&") || commands.last().is_some_and(goes_on);
+                commands.push(SimpleCommand {
+                    is_piped,
+                    depth: depth.min(DEEPEST_NESTING),
+                    ..SimpleCommand::default()
+                });
+            }
         }
     }
     commands.retain(|command| !command.words.is_empty());
@@ -185,6 +219,63 @@ mod tests {
         let found = simple_commands("sqlite3 :memory: < a.sql > out 2>/dev/null");
         assert_eq!(found[0].words, ["sqlite3", ":memory:"]);
         assert_eq!(found[0].reads, ["a.sql"]);
+    }
+
+    /// A program, whether it reads from a pipe, and in how many shells within others it runs.
+    type Told = (&'static str, bool, usize);
+
+    #[test]
+    fn what_reads_from_a_pipe_and_what_runs_in_a_shell_of_its_own_is_told() {
+        let rows: &[(&str, &[Told])] = &[
+            (
+                "a | b && c",
+                &[("a", false, 0), ("b", true, 0), ("c", false, 0)],
+            ),
+            (
+                "a |\n b; c",
+                &[("a", false, 0), ("b", true, 0), ("c", false, 0)],
+            ),
+            (
+                "a |& ( b ; c )",
+                &[("a", false, 0), ("b", true, 1), ("c", false, 1)],
+            ),
+            (
+                "(a; (b); c); d",
+                &[
+                    ("a", false, 1),
+                    ("b", false, 2),
+                    ("c", false, 1),
+                    ("d", false, 0),
+                ],
+            ),
+            ("f() { a; }", &[("f", false, 0), ("{", false, 0)]),
+        ];
+        let kept = |line: &str| -> Vec<usize> {
+            let commands = simple_commands(line);
+            commands.iter().map(|command| command.kept).collect()
+        };
+        assert_eq!(kept("(a; b); (c; (d)); e"), [0, 1, 0, 1, 0]);
+        for (line, expected) in rows {
+            let commands = simple_commands(line);
+            let found = commands.iter().filter(|command| command.words != ["}"]);
+            let found: Vec<(&str, bool, usize)> = found
+                .map(|command| (command.words[0].as_str(), command.is_piped, command.depth))
+                .collect();
+            assert_eq!(found, *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_lies_too_deep_in_others_is_not_understood_and_asks_for_no_stack() {
+        for word in ["\"$(", "`\"$(", "${", "$(", "<(\"$("] {
+            let line = word.repeat(20_000);
+            assert_eq!(simple_commands(&line).len(), 1, "{word}");
+            assert!(substitutions(&line).len() < 100, "{word}");
+        }
+        let closed = format!("{}sh a.sh{}", "${x:-".repeat(9_000), "}".repeat(9_000));
+        assert_eq!(substitutions(&closed), [""; 0]);
+        let brackets = format!("{}sh a.sh", "(".repeat(20_000));
+        assert_eq!(simple_commands(&brackets)[0].depth, DEEPEST_NESTING);
     }
 
     /// A line is understood or not, and one that is rewritten only gains what looks after its pipelines.

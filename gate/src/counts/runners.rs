@@ -95,24 +95,6 @@ const SILENT_VERBS: &[(&str, &[&str])] = &[
     ("npm", &["ci", "install", "ls"]),
 ];
 
-/// Flags by which an interpreter only looks at its argument.
-const LOOKS: &[(&str, &[&str])] = &[
-    ("node", &["--check", "-c"]),
-    ("sh", &["-n"]),
-    ("bash", &["-n"]),
-    (
-        "python",
-        &[
-            "-m py_compile",
-            "-m compileall",
-            "-m json.tool",
-            "-m mypy",
-            "-m ruff",
-            "-m flake8",
-        ],
-    ),
-];
-
 /// An interpreter that runs a line which stands in the command itself.
 struct Inline {
     name: &'static str,
@@ -192,14 +174,7 @@ fn is_silent(simple: &SimpleCommand) -> bool {
     if let (Some((_, verbs)), Some(verb)) = (of_tool, verb) {
         return verbs.contains(&verb.as_str());
     }
-    if only_says(plain, arguments) {
-        return true;
-    }
-    let told = arguments.join(" ");
-    LOOKS
-        .iter()
-        .filter(|(interpreter, _)| *interpreter == plain)
-        .any(|(_, flags)| flags.iter().any(|flag| told.starts_with(flag)))
+    only_says(plain, arguments) || line::only_looks(plain, arguments)
 }
 
 /// Says whether an interpreter runs a line that stands in the command and has no tests run.

@@ -28,7 +28,7 @@ pub use inline_tests::InlineTest;
 pub(super) use inline_tests::gained;
 use reach::Entry;
 pub use reach::Reach;
-pub(super) use reach::{Contents, MOST_BYTES};
+pub(super) use reach::{Contents, MOST_BYTES, Tree};
 pub(super) use test_changes::is_in_conflict;
 
 /// Files that steer a test runner, a linter or a build, by name, anywhere in the tree.
@@ -151,7 +151,8 @@ impl Rules<'_> {
     /// Says why a change is not the agent's to make; none where it is.
     pub fn why(&self, change: &Change<'_>) -> Option<String> {
         let path = change.path;
-        if let Some(why) = attributes::why(change).or_else(|| self.by_conventions(path)) {
+        let attributes = attributes::why(change, |name| self.reach.is_macro(name));
+        if let Some(why) = attributes.or_else(|| self.by_conventions(path)) {
             return Some(why);
         }
         if change.before.is_none() {
@@ -387,13 +388,15 @@ pub fn is_kept(path: &str, rules: &Rules<'_>) -> bool {
             || !is_test(path) && rules.by_use(path).is_some())
 }
 
-/// Reads what the checks of a gate name and run; `contents` returns what a file holds.
-pub fn reach(checks: &[Check<'_>], contents: &dyn Fn(&str) -> Option<String>) -> Reach {
+/// Reads what the checks of a gate name and run, by what there is in a tree.
+pub(super) fn reach(checks: &[Check<'_>], tree: &dyn Tree) -> Reach {
     let mut reach = Reach::default();
+    let attributes = tree.text(attributes::NAME, true).unwrap_or_default();
+    reach.take_macros(attributes::macros(&attributes));
     for check in checks {
         // A task's own check may run what the task makes; a command of the gate is run to judge.
         let by_gate = check.expected.is_none();
-        reach.add(check.name, check.command, by_gate, contents);
+        reach.add(check.name, check.command, by_gate, tree);
     }
     reach
 }

@@ -7,6 +7,60 @@ pub(crate) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
 /// Flags of Python that take the word behind them.
 pub(crate) const PYTHON_VALUES: &[&str] = &["-X", "-W"];
 
+/// Modules of Python that only look at what they are given.
+const LOOKING_MODULES: &[&str] = &[
+    "py_compile",
+    "compileall",
+    "json.tool",
+    "mypy",
+    "ruff",
+    "flake8",
+];
+
+/// How an interpreter is told only to look at what it is given.
+struct Look {
+    names: &'static [&'static str],
+    /// The letter of the flag.
+    letter: char,
+    /// Letters behind which a value stands in the same word.
+    glued: &'static str,
+    /// Letters behind which a value stands in the same word, or as the next one.
+    with_value: &'static str,
+}
+
+const LOOKS: &[Look] = &[
+    Look {
+        names: SHELLS,
+        letter: 'n',
+        glued: "",
+        with_value: "oO",
+    },
+    Look {
+        names: &["node"],
+        letter: 'c',
+        glued: "",
+        with_value: "rCep",
+    },
+    Look {
+        names: &["ruby"],
+        letter: 'c',
+        glued: "KWFxTi",
+        with_value: "ICreE",
+    },
+    Look {
+        names: &["perl"],
+        letter: 'c',
+        glued: "MmdFxiCD",
+        with_value: "IeE",
+    },
+    Look {
+        names: &["php"],
+        letter: 'l',
+        glued: "",
+        with_value: "dcfrtz",
+    },
+];
+
 /// So many lines that are looked into may lie in each other.
 pub(crate) const DEEPEST: usize = 3;
 
@@ -16,6 +70,49 @@ pub(crate) fn plain_name(program: &str) -> &str {
         return program;
     }
     name_of(program).trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
+}
+
+/// Says whether an interpreter, by its name without a version, only looks at what it is given.
+pub(crate) fn only_looks(interpreter: &str, arguments: &[String]) -> bool {
+    if interpreter == "python" {
+        let given = behind_flag(arguments, ("cm", &[]), PYTHON_VALUES);
+        return matches!(given, Some(('m', module)) if LOOKING_MODULES.contains(&module));
+    }
+    let mut looks = LOOKS.iter();
+    let Some(look) = looks.find(|look| look.names.contains(&interpreter)) else {
+        return false;
+    };
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(bundle) = words.next().and_then(|word| word.strip_prefix('-')) {
+        match bundle {
+            "-" => return false,
+            "-check" if interpreter == "node" => return true,
+            "-require" | "-import" | "-loader" if interpreter == "node" => {
+                words.next();
+            }
+            long if long.starts_with('-') => {}
+            _ => {
+                let is_of_flag = |letter: char| {
+                    letter == look.letter
+                        || look.glued.contains(letter)
+                        || look.with_value.contains(letter)
+                };
+                let first = bundle
+                    .char_indices()
+                    .find(|(_, letter)| is_of_flag(*letter));
+                if let Some((at, letter)) = first {
+                    if letter == look.letter {
+                        return true;
+                    }
+                    let is_last = at + letter.len_utf8() == bundle.len();
+                    if is_last && look.with_value.contains(letter) {
+                        words.next();
+                    }
+                }
+            }
+        }
+    }
+    false
 }
 
 /// What a shell is given to run.
@@ -109,6 +206,30 @@ mod tests {
         ];
         for (line, expected) in rows {
             assert_eq!(shell_input(&words(line)), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_interpreter_only_looks_where_a_flag_says_so() {
+        for (line, expected) in [
+            ("perl -Ilib -c a.pl", true),
+            ("perl -wc a.pl", true),
+            ("perl -Mstrict -I c a.pl", false),
+            ("ruby -wc a.rb", true),
+            ("ruby -rsocket a.rb", false),
+            ("bash --norc -n a.sh", true),
+            ("zsh -fn a.sh", true),
+            ("bash -eo noexec a.sh", false),
+            ("sh a.sh -n", false),
+            ("php -d x=1 -l a.php", true),
+            ("php a.php -l", false),
+            ("node --check a.js", true),
+            ("node --require ./c.js a.js -c", false),
+            ("python -B -m py_compile a.py", true),
+            ("python -m unittest", false),
+        ] {
+            let all = words(line);
+            assert_eq!(only_looks(&all[0], &all[1..]), expected, "{line}");
         }
     }
 

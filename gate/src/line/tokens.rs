@@ -6,6 +6,11 @@ const OPERATORS: &[&str] = &[
     "&>", "|", "&", ";", "(", ")", "<", ">", "\n",
 ];
 
+/// So deep quotes and substitutions may lie in each other: whoever follows them needs stack for each.
+pub(super) const DEEPEST_NESTING: usize = 64;
+/// So many substitutions of a word may be left open, or lie in each other: each is looked through to its end.
+const MOST_OPEN: usize = 64;
+
 /// A piece of a shell line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -89,7 +94,7 @@ fn word(line: &str, start: usize) -> Option<Word> {
                 word.end += inner + 2;
             }
             '"' => {
-                let length = double_quoted(&rest[1..], &mut word.text)?;
+                let length = double_quoted(&rest[1..], &mut word.text, 0)?;
                 word.quoted = true;
                 word.end += length + 1;
             }
@@ -102,7 +107,7 @@ fn word(line: &str, start: usize) -> Option<Word> {
                 word.end += 1 + next.len_utf8();
             }
             '$' | '`' | '<' | '>' if opens(rest) => {
-                let length = enclosed(rest)?;
+                let length = enclosed(rest, 0)?;
                 word.text.push_str(&rest[..length]);
                 word.end += length;
             }
@@ -123,29 +128,59 @@ fn opens(rest: &str) -> bool {
         .any(|opening| rest.starts_with(opening))
 }
 
-/// Lists the lines that the shell runs to make a word.
-pub(crate) fn substitutions(word: &str) -> Vec<&str> {
+/// A part of a word that a shell makes itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Substitution<'a> {
+    /// What a line tells that the shell runs.
+    Line(&'a str),
+    /// What stands in the braces of `${…}`.
+    Value(&'a str),
+}
+
+/// Lists the substitutions of a word in order, each with where it begins and ends. One that lies in the value of another one comes
+/// behind that.
+pub(super) fn parts(word: &str) -> Vec<(usize, usize, Substitution<'_>)> {
     let mut found = Vec::new();
-    let mut at = 0;
+    let (mut at, mut open) = (0, 0);
+    // Where the values end that this place lies in.
+    let mut ends: Vec<usize> = Vec::new();
     while let Some(next) = word[at..].find(['$', '`', '<', '>']) {
         at += next;
         let rest = &word[at..];
-        let length = opens(rest).then(|| enclosed(rest)).flatten();
-        match length {
-            // A value may be made of such a line, too.
-            Some(length) if !rest.starts_with("${") => {
-                let begin = if rest.starts_with('`') { 1 } else { 2 };
-                found.push(&rest[begin..length - 1]);
-                at += length;
-            }
-            _ => at += 1,
+        ends.retain(|end| *end > at);
+        let is_looked_at = opens(rest) && open + ends.len() < MOST_OPEN;
+        let length = is_looked_at.then(|| enclosed(rest, 0)).flatten();
+        let Some(length) = length else {
+            open += usize::from(is_looked_at);
+            at += 1;
+            continue;
+        };
+        let begin = if rest.starts_with('`') { 1 } else { 2 };
+        let inner = &rest[begin..length - 1];
+        if rest.starts_with("${") {
+            found.push((at, at + length, Substitution::Value(inner)));
+            ends.push(at + length);
+            at += begin;
+        } else {
+            found.push((at, at + length, Substitution::Line(inner)));
+            at += length;
         }
     }
     found
 }
 
+/// Lists the lines that the shell runs to make a word; a value may be made of such a line, too.
+pub(crate) fn substitutions(word: &str) -> Vec<&str> {
+    let parts = parts(word).into_iter();
+    let lines = parts.filter_map(|(_, _, part)| match part {
+        Substitution::Line(line) => Some(line),
+        Substitution::Value(_) => None,
+    });
+    lines.collect()
+}
+
 /// Takes what stands in double quotes, whose opening is gone; returns how long it is with the closing one.
-fn double_quoted(rest: &str, text: &mut String) -> Option<usize> {
+fn double_quoted(rest: &str, text: &mut String, depth: usize) -> Option<usize> {
     let mut at = 0;
     loop {
         let letter = rest[at..].chars().next()?;
@@ -162,7 +197,7 @@ fn double_quoted(rest: &str, text: &mut String) -> Option<usize> {
                 at += 1 + next.len_utf8();
             }
             '$' | '`' if opens(&rest[at..]) => {
-                let length = enclosed(&rest[at..])?;
+                let length = enclosed(&rest[at..], depth + 1)?;
                 text.push_str(&rest[at..at + length]);
                 at += length;
             }
@@ -174,8 +209,11 @@ fn double_quoted(rest: &str, text: &mut String) -> Option<usize> {
     }
 }
 
-/// Returns how long a substitution is, its brackets included.
-fn enclosed(rest: &str) -> Option<usize> {
+/// Returns how long a substitution is, its brackets included; none where it is not closed, or lies too deep in others.
+fn enclosed(rest: &str, nesting: usize) -> Option<usize> {
+    if nesting > DEEPEST_NESTING {
+        return None;
+    }
     if let Some(inner) = rest.strip_prefix('`') {
         return inner.find('`').map(|end| end + 2);
     }
@@ -190,7 +228,7 @@ fn enclosed(rest: &str) -> Option<usize> {
         let letter = rest[at..].chars().next()?;
         match letter {
             '\'' if open == '(' => at += rest[at + 1..].find('\'')? + 1,
-            '"' => at += double_quoted(&rest[at + 1..], &mut String::new())?,
+            '"' => at += double_quoted(&rest[at + 1..], &mut String::new(), nesting + 1)?,
             '\\' => at += rest[at + 1..].chars().next()?.len_utf8(),
             _ if letter == open => depth += 1,
             _ if letter == close => {

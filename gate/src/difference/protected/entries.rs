@@ -1,4 +1,5 @@
-//! Reads the entries of files that hold several: targets of a Makefile, recipes of a justfile, scripts of a package.json.
+//! Reads the entries of files that hold several: targets of a Makefile, recipes of a justfile, scripts of a package.json, and the file
+//! that it names as its main one.
 
 mod recipes;
 mod settings;
@@ -7,6 +8,9 @@ use std::collections::BTreeSet;
 
 use recipes::{Reader, Recipes};
 pub(super) use settings::settings;
+
+/// The entry of a package.json that names its main file.
+pub(super) const MAIN: &str = "main";
 
 /// Which kind of file it is, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +41,11 @@ pub(super) fn has_entries(path: &str) -> bool {
 /// Returns all that decides what an entry does; an empty name is the first entry.
 pub(super) fn text(path: &str, content: &str, name: &str) -> String {
     match kind(path) {
-        Some(Kind::Package) => scripts(content, name).join("\n"),
+        Some(Kind::Package) => {
+            let main = main_file(content).filter(|_| name == MAIN);
+            let texts = scripts(content, name).into_iter().chain(main);
+            texts.collect::<Vec<String>>().join("\n")
+        }
         Some(Kind::Recipes(reader)) => Recipes::read(content, reader).text(name),
         // A file of another kind, given by name: all of it.
         None => content.to_owned(),
@@ -50,6 +58,14 @@ pub(super) fn commands(path: &str, content: &str, name: &str) -> String {
         Some(Kind::Package) => scripts(content, name).join("\n"),
         Some(Kind::Recipes(reader)) => Recipes::read(content, reader).commands(name),
         None => String::new(),
+    }
+}
+
+/// Lists what a file gives variables, which may stand in the lines of its entries and in the names of its parts.
+pub(super) fn assignments(path: &str, content: &str) -> Vec<(String, String)> {
+    match kind(path) {
+        Some(Kind::Recipes(reader)) => Recipes::read(content, reader).assignments(),
+        _ => Vec::new(),
     }
 }
 
@@ -69,10 +85,18 @@ pub(super) fn done_by_file(path: &str, content: &str, name: &str) -> Option<Stri
     }
 }
 
+/// Returns the main file of a package, as its package.json names it.
+pub(super) fn main_file(content: &str) -> Option<String> {
+    manifest(content)[MAIN].as_str().map(str::to_owned)
+}
+
+fn manifest(content: &str) -> serde_json::Value {
+    serde_json::from_str(settings::plain(content)).unwrap_or_default()
+}
+
 /// Lists the script, those that run before and after it, and those of the same file that it runs.
 fn scripts(content: &str, name: &str) -> Vec<String> {
-    let manifest =
-        serde_json::from_str::<serde_json::Value>(settings::plain(content)).unwrap_or_default();
+    let manifest = manifest(content);
     let mut open = vec![name.to_owned()];
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();

@@ -5,43 +5,43 @@
 //! One level further are the lines of shell scripts, recipes and package scripts, and what a script of Python starts. There
 //! files are noted, entries of other files by name, and nothing is read further.
 //!
+//! What is run and not written out, by a variable, a list or a glob, is noted by a glob of what is known of it, and where it is followed,
+//! each file that this matches. What the words of others name so, such as linters and runners of tests, is not noted: they look at it.
+//!
 //! Of Python it is not known what is product: a script imports what it tries as it imports what it is made of. So what it
 //! imports, and names in quotes, is kept apart as a [`Mention`], and who asks knows what the task declares. What a test
-//! imports, names or starts is what it tries, and is not noted at all.
+//! imports, names or starts is what it tries, and is not noted at all. A test of the shell is followed where it is written out, for it
+//! may be what starts the others, and not where a loop or a glob runs it.
 //!
 //! A bound never makes a file free that the gate's own lines run: what is run is noted before it is read, a file with entries that
 //! could not be read is noted whole, and of a line that lies too deep in others each word is noted as run. What a file names that a
-//! bound kept from being read, wholly or in part, is not known, and free.
+//! bound kept from being read, wholly or in part, is not known, and free, and so is what a variable holds beside more values than count.
 
 mod contents;
+mod entry_files;
+mod globs;
+mod lines;
 mod programs;
 mod python;
+mod uses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::{entries, is_test, judges};
-use crate::line::{self, DEEPEST, SimpleCommand, name_of};
-pub(in crate::difference) use contents::{Contents, MOST_BYTES};
+use super::{is_test, judges};
+use crate::line::{SimpleCommand, Variables, name_of};
+pub(in crate::difference) use contents::{Contents, MOST_BYTES, Tree};
+use globs::{Matches, is_literal, target};
 use programs::{
-    EntryRun, Language, Start, directory_of, entry_of, files_of_module, joined, language_in,
-    language_of, own_file, path_in, python_path, python_paths, start_of,
+    Language, Start, behind, directory_of, entry_of, files_of_module, go_files, joined,
+    language_in, language_of, own_file, path_in, python_path, python_paths, runs_directory,
+    runs_input, start_of,
 };
+pub(in crate::difference) use uses::Use;
+use uses::Uses;
 
 /// In so many directories that code of Python names it is looked for what it starts, and for its modules.
 const MOST_DIRECTORIES: usize = 4;
-
-/// How a check depends on a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Use {
-    /// The check.
-    pub check: String,
-    /// Whether it runs the file, and does not just name it.
-    pub runs: bool,
-    /// Whether a command of the gate does so, and not just the task's own check.
-    pub by_gate: bool,
-    /// Whether the file is what a command of the gate itself runs, so that it says how the check ends.
-    pub decides: bool,
-}
 
 /// An entry of a file that a check runs, such as a target of a Makefile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) struct Mention {
 /// What the checks of a gate name and run.
 #[derive(Debug, Clone, Default)]
 pub struct Reach {
-    files: BTreeMap<String, Use>,
+    uses: Uses,
     mentions: BTreeMap<String, Vec<Mention>>,
     entries: BTreeMap<String, Vec<Entry>>,
     /// Files that would be run in the place of one with entries, or for one of those, if they were there, by the check
@@ -78,6 +78,15 @@ pub struct Reach {
     programs: BTreeMap<String, String>,
     /// A command of the gate, or else the task's own check.
     any: Option<AnyCheck>,
+    /// Words by which the attributes of git say several others.
+    macros: BTreeSet<String>,
+    matches: Matches,
+    /// How many commands were added for the task's own check, and for the gate.
+    forms: [usize; 2],
+    /// How much of what files hold was followed for the task's own check, and for the gate.
+    work: [usize; 2],
+    /// The files that were followed, each with where and how it runs.
+    followed: BTreeSet<u64>,
 }
 
 /// The check that is named where it could be any.
@@ -96,8 +105,9 @@ struct Place<'a> {
     inner: bool,
     /// In how many lines it lies.
     depth: usize,
-    /// What files hold.
-    contents: &'a dyn Fn(&str) -> Option<String>,
+    /// What variables may hold there.
+    variables: &'a Variables,
+    tree: &'a dyn Tree,
 }
 
 /// Code of Python that a check runs.
@@ -112,7 +122,22 @@ struct Script<'a> {
 impl Reach {
     /// Returns how the checks depend on a file.
     pub fn of(&self, path: &str) -> Option<&Use> {
-        self.files.get(path)
+        self.uses.of(path)
+    }
+
+    /// Returns how the checks depend on a file that they name, and not by a glob alone.
+    pub(super) fn named(&self, path: &str) -> Option<&Use> {
+        self.uses.named(path)
+    }
+
+    /// Says whether a word stands for others in the attributes of git.
+    pub(super) fn is_macro(&self, name: &str) -> bool {
+        self.macros.contains(name)
+    }
+
+    /// Takes the words that stand for others in the attributes of git.
+    pub(super) fn take_macros(&mut self, macros: BTreeSet<String>) {
+        self.macros = macros;
     }
 
     /// Lists the entries of a file that the checks run.
@@ -148,13 +173,7 @@ impl Reach {
     }
 
     /// Adds what a line names and runs.
-    pub(super) fn add(
-        &mut self,
-        check: &str,
-        line: &str,
-        by_gate: bool,
-        contents: &dyn Fn(&str) -> Option<String>,
-    ) {
+    pub(super) fn add(&mut self, check: &str, line: &str, by_gate: bool, tree: &dyn Tree) {
         if self.any.as_ref().is_none_or(|any| by_gate && !any.by_gate) {
             self.any = Some(AnyCheck {
                 name: check.to_owned(),
@@ -167,57 +186,10 @@ impl Reach {
             by_gate,
             inner: false,
             depth: 0,
-            contents,
+            variables: &Variables::default(),
+            tree,
         };
         self.walk(&place, line);
-    }
-
-    fn walk(&mut self, place: &Place<'_>, line: &str) {
-        let mut directory = place.directory.clone();
-        for simple in line::simple_commands(line) {
-            let place = Place {
-                directory: directory.clone(),
-                ..*place
-            };
-            for made in simple
-                .words
-                .iter()
-                .flat_map(|word| line::substitutions(word))
-            {
-                if let Some(place) = self.deeper(&place, made) {
-                    let inner = Place {
-                        inner: true,
-                        ..place
-                    };
-                    self.walk(&inner, made);
-                }
-            }
-            if let Some(("cd" | "pushd", arguments)) = simple.program() {
-                if let Some(to) = arguments.last().and_then(|to| joined(&directory, to)) {
-                    directory = to;
-                }
-            } else {
-                self.command(&place, &simple);
-            }
-        }
-    }
-
-    /// Returns the place of a line or code that lies in the line at this one; none at the bound, where it may run whatever
-    /// it names.
-    fn deeper<'a>(&mut self, place: &Place<'a>, text: &str) -> Option<Place<'a>> {
-        if place.depth < DEEPEST {
-            return Some(Place {
-                directory: place.directory.clone(),
-                depth: place.depth + 1,
-                ..*place
-            });
-        }
-        let ends = |letter: char| letter.is_whitespace() || "'\"()[],;=".contains(letter);
-        let words = text.split(ends).filter(|word| !word.is_empty());
-        for path in words.filter_map(|word| joined(&place.directory, word)) {
-            self.note(place, path, true);
-        }
-        None
     }
 
     fn command(&mut self, place: &Place<'_>, simple: &SimpleCommand) {
@@ -251,7 +223,27 @@ impl Reach {
         }
         let own = own_file(program).map(Start::File);
         for start in own.into_iter().chain(start) {
-            self.start(place, (program, start), &searched);
+            self.start(place, (program, arguments), start, &searched);
+        }
+        if runs_input(program, arguments) {
+            let told = place.variables.told_to(simple);
+            for word in simple.reads.iter().chain(told) {
+                self.file(place, (program, &[]), word, &searched);
+            }
+        }
+        for file in go_files(program, arguments) {
+            // What lies beside a program that only the task's own check runs is what the task is to make.
+            if place.by_gate || is_literal(&file) {
+                self.ran(place, &file);
+            }
+        }
+        for command in place.variables.commands_within(simple) {
+            let line = command.words.join(" ");
+            if self.may_add(place, 1)
+                && let Some(place) = self.deeper(place, &line)
+            {
+                self.command(&place, &command);
+            }
         }
         if program == "eval" {
             let line = arguments.join(" ");
@@ -268,11 +260,20 @@ impl Reach {
     fn start(
         &mut self,
         place: &Place<'_>,
-        (program, start): (&str, Start<'_>),
+        (program, arguments): (&str, &[String]),
+        start: Start<'_>,
         searched: &[String],
     ) {
         match start {
-            Start::File(word) => self.file(place, (program, word), searched),
+            Start::File(word) if word == program => {
+                self.file(place, (program, arguments), word, searched);
+            }
+            Start::File(word) => {
+                self.file(place, (program, behind(arguments, word)), word, searched);
+                if runs_directory(program, arguments, word) {
+                    self.directory(place, (program, word), searched);
+                }
+            }
             Start::Module(module) => {
                 for file in module_files(module, searched) {
                     // A package that the program lies in is imported before it, and is not what says how the check ends.
@@ -294,38 +295,80 @@ impl Reach {
             }
             Start::Code(line) => {
                 if let Some(place) = self.deeper(place, line) {
+                    // The first is what the shell is called.
+                    let given = behind(arguments, line).get(1..).unwrap_or_default();
+                    let place = Place {
+                        variables: &place.variables.with_arguments(given),
+                        ..place
+                    };
                     self.walk(&place, line);
                 }
             }
         }
     }
 
-    /// Notes a file that a program is given to run, or that is the program itself, and follows it into its lines.
-    fn file(&mut self, place: &Place<'_>, (program, word): (&str, &str), searched: &[String]) {
-        let Some(path) = joined(&place.directory, word) else {
-            return;
-        };
-        self.note(place, path.clone(), true);
+    /// Notes a file that a program is given to run, or that is the program itself, and follows it into its lines; `given` is what the
+    /// file is given.
+    fn file(
+        &mut self,
+        place: &Place<'_>,
+        (program, given): (&str, &[String]),
+        word: &str,
+        searched: &[String],
+    ) {
         let is_own = program == word;
         let known = language_of(program);
-        if place.inner || known.is_none() && !is_own {
-            return;
-        }
-        let Some(text) = (place.contents)(&path) else {
-            return;
-        };
-        match known.or_else(|| language_in(&text)) {
-            Some(Language::Shell) => self.inner(place, &text),
-            Some(Language::Python) if is_own => {
-                let check = || place.check.to_owned();
-                let mut places = vec![directory_of(&path).to_owned()];
-                self.python.entry(places[0].clone()).or_insert_with(check);
-                places.extend_from_slice(searched);
-                self.script(place, &path, &places);
+        for path in self.ran(place, word) {
+            if place.inner || known.is_none() && !is_own {
+                continue;
             }
-            Some(Language::Python) => self.script(place, &path, searched),
-            None => {}
+            // What a test starts is what it tries; one that is written out may be what starts the others.
+            let is_written = target(&place.directory, word).as_ref() == Some(&path);
+            if is_test(&path) && !is_written {
+                continue;
+            }
+            let Some(text) = place.tree.text(&path, place.by_gate) else {
+                continue;
+            };
+            if !self.is_first(place, (program, path.as_str(), given), searched) {
+                continue;
+            }
+            match known.or_else(|| language_in(&text)) {
+                Some(Language::Shell) => {
+                    let place = Place {
+                        directory: place.directory.clone(),
+                        variables: &place.variables.with_arguments(given),
+                        ..*place
+                    };
+                    self.inner(&place, &text, true);
+                }
+                Some(Language::Python) if is_own => self.program(place, &path, searched),
+                Some(Language::Python) => self.script(place, &path, searched),
+                None => {}
+            }
         }
+    }
+
+    /// Says whether a file was not yet followed as it runs here.
+    fn is_first(
+        &mut self,
+        place: &Place<'_>,
+        run: (&str, &str, &[String]),
+        searched: &[String],
+    ) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (place.check, &place.directory, place.by_gate, place.depth).hash(&mut hasher);
+        (place.variables, run, searched).hash(&mut hasher);
+        self.followed.insert(hasher.finish())
+    }
+
+    /// Follows a script of Python that looks for modules where it lies.
+    fn program(&mut self, place: &Place<'_>, path: &str, searched: &[String]) {
+        let mut places = vec![directory_of(path).to_owned()];
+        let check = || place.check.to_owned();
+        self.python.entry(places[0].clone()).or_insert_with(check);
+        places.extend_from_slice(searched);
+        self.script(place, path, &places);
     }
 
     /// Follows a script of Python, where it is there.
@@ -334,7 +377,7 @@ impl Reach {
         if place.inner || is_test(path) {
             return;
         }
-        if let Some(text) = (place.contents)(path) {
+        if let Some(text) = place.tree.text(path, place.by_gate) {
             let script = Script {
                 path: Some(path),
                 text: &text,
@@ -408,102 +451,14 @@ impl Reach {
         }
     }
 
-    /// Follows an entry of a file into the lines that it runs.
-    fn entry(&mut self, place: &Place<'_>, run: &EntryRun) {
-        let Some(directory) = joined(&place.directory, &run.directory) else {
-            return;
-        };
-        let candidates = run.files.iter().filter_map(|file| joined(&directory, file));
-        let candidates: Vec<String> = candidates.collect();
-        let mut known = candidates.iter().enumerate();
-        let known = known.find_map(|(at, path)| Some((at, (place.contents)(path)?)));
-        let Some((at, text)) = known else {
-            // Whichever of them is there, nothing is known of its entries.
-            for path in &candidates {
-                self.note(place, path.clone(), true);
-            }
-            return;
-        };
-        for path in &candidates[..at] {
-            self.before.insert(path.clone(), place.check.to_owned());
-        }
-        let path = &candidates[at];
-        let mut parts = vec![(path.clone(), text)];
-        for file in entries::included(path, &parts[0].1) {
-            if let Some(file) = joined(&directory, &file) {
-                self.note(place, file.clone(), true);
-                if !place.inner {
-                    parts.extend((place.contents)(&file).map(|text| (file, text)));
-                }
-            }
-        }
-        for name in &run.names {
-            let done = entries::done_by_file(path, &parts[0].1, name);
-            if let Some(file) = done.and_then(|name| joined(&directory, &name)) {
-                self.before.insert(file, place.check.to_owned());
-            }
-            let entry = Entry {
-                check: place.check.to_owned(),
-                name: name.clone(),
-                by_gate: place.by_gate,
-            };
-            let known = self.entries.entry(path.clone()).or_default();
-            if !known.contains(&entry) {
-                known.push(entry);
-            }
-            if place.inner {
-                continue;
-            }
-            let inner = Place {
-                directory: directory.clone(),
-                ..*place
-            };
-            // The first entry is one of the file itself.
-            let count = if name.is_empty() { 1 } else { parts.len() };
-            for (path, text) in &parts[..count] {
-                self.inner(&inner, &entries::commands(path, text, name));
-            }
-        }
-    }
-
-    fn inner(&mut self, place: &Place<'_>, text: &str) {
-        let place = Place {
-            directory: place.directory.clone(),
-            inner: true,
-            ..*place
-        };
-        let mut directory = place.directory.clone();
-        // Each line by itself: one that cannot be understood does not hide the others.
-        for line in text.replace("\\\n", " ").lines() {
-            let here = Place {
-                directory: directory.clone(),
-                ..place
-            };
-            self.walk(&here, line);
-            if let Some(("cd" | "pushd", to)) = line::simple_commands(line)
-                .first()
-                .and_then(SimpleCommand::program)
-                && let Some(to) = to.last().and_then(|to| joined(&directory, to))
-            {
-                directory = to;
-            }
-        }
-    }
-
     fn note(&mut self, place: &Place<'_>, path: String, runs: bool) {
-        let decides = runs && place.by_gate && !place.inner;
-        let known = self.files.entry(path).or_insert_with(|| Use {
+        let used = Use {
             check: place.check.to_owned(),
             runs,
             by_gate: place.by_gate,
-            decides,
-        });
-        if (runs && !known.runs) || (decides && !known.decides) {
-            place.check.clone_into(&mut known.check);
-        }
-        known.runs |= runs;
-        known.by_gate |= place.by_gate;
-        known.decides |= decides;
+            decides: runs && place.by_gate && !place.inner,
+        };
+        self.uses.add(path, used);
     }
 }
 

@@ -4,7 +4,7 @@
 //! What a task declares was approved with it, and is free.
 
 use super::reach::Reach;
-use super::{Change, entries, is_steering, name_of};
+use super::{Change, entries, is_steering, is_test, name_of};
 
 /// Modules of Python and of its test runners, which a file of that name stands in for where a program begins.
 const MODULES: &str = "\
@@ -83,9 +83,13 @@ pub(super) fn why(reach: &Reach, change: &Change<'_>) -> Option<String> {
             "`{path}` stands in for the module `{module}`, which the check `{check}` may use"
         ));
     }
-    if let Some(used) = reach.of(path)
-        && used.decides
-    {
+    // One more test among those that a check runs by a glob is a test like any other.
+    let used = if is_test(path) {
+        reach.named(path)
+    } else {
+        reach.of(path)
+    };
+    if let Some(used) = used.filter(|used| used.decides) {
         return Some(format!("`{path}` is what the check `{}` runs", used.check));
     }
     let check = read_by(reach, path).or_else(|| reach.any().filter(|_| steers(change)))?;

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use ropewalk_schemas::amount::and_more;
+use ropewalk_schemas::clip;
+
 use super::Change;
 use super::imports::Imports;
 
@@ -199,7 +202,7 @@ fn added<'a>(before: &str, after: &'a str, form: Form) -> Vec<&'a str> {
 /// Names lost lines: how many there are, and so many of them that nobody is shown a harmless one in the place of others.
 fn named(lost: &[&str]) -> Option<String> {
     let (first, more) = lost.split_first()?;
-    let told = |line: &&str| -> String { line.trim().chars().take(LINE_LETTERS).collect() };
+    let told = |line: &&str| clip::letters(line.trim(), LINE_LETTERS).into_owned();
     if more.is_empty() {
         return Some(format!(": {}", told(first)));
     }
@@ -210,14 +213,10 @@ fn named(lost: &[&str]) -> Option<String> {
             .any(|word| line.contains(word))
     };
     let (telling, others): (Vec<&str>, Vec<&str>) = lost.iter().copied().partition(asserts);
-    let lines: Vec<String> = telling
-        .iter()
-        .chain(&others)
-        .take(LINES)
-        .map(told)
-        .collect();
-    let (number, end) = (lost.len(), if lost.len() > LINES { "; …" } else { "" });
-    Some(format!(" {number} lines: {}{end}", lines.join("; ")))
+    let lines = telling.iter().chain(&others).take(LINES).map(told);
+    let lines: Vec<String> = lines.chain(and_more(lost.len(), LINES)).collect();
+    let number = lost.len();
+    Some(format!(" {number} lines: {}", lines.join("; ")))
 }
 
 /// Lists the lines of `before` that `after` does not have; a changed line is a lost one and a new one.

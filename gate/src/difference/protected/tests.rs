@@ -55,6 +55,33 @@ fn why_not(
     })
 }
 
+/// A repository that holds these files.
+pub(super) struct Repository<'a> {
+    files: &'a [(&'a str, &'a str)],
+    paths: Vec<String>,
+}
+
+impl<'a> Repository<'a> {
+    pub(super) fn of(files: &'a [(&'a str, &'a str)]) -> Self {
+        let paths = files.iter().map(|(path, _)| (*path).to_owned());
+        Self {
+            files,
+            paths: paths.collect(),
+        }
+    }
+}
+
+impl Tree for Repository<'_> {
+    fn text(&self, path: &str, _: bool) -> Option<String> {
+        let found = self.files.iter().find(|(known, _)| *known == path);
+        found.map(|(_, text)| (*text).to_owned())
+    }
+
+    fn paths(&self) -> &[String] {
+        &self.paths
+    }
+}
+
 /// Asks the rules of a task in a repository that holds these files, with one command in the gate.
 pub(super) fn with_rules<T>(
     files: &[(&str, &str)],
@@ -68,12 +95,8 @@ pub(super) fn with_rules<T>(
         ..Check::alone("validation", &validation.command, std::time::Duration::ZERO)
     };
     let checks = [own, Check::alone("gate", gate, std::time::Duration::ZERO)];
-    let content = |path: &str| {
-        let found = files.iter().find(|(known, _)| *known == path);
-        found.map(|(_, text)| (*text).to_owned())
-    };
     ask(&Rules {
-        reach: &reach(&checks, &content),
+        reach: &reach(&checks, &Repository::of(files)),
         by_project: &[GlobPattern::parse("contracts/**").unwrap()],
         task,
         gained: &[],
@@ -305,7 +328,7 @@ fn without_a_command_of_the_gate_the_tasks_own_check_is_stood_in_for_as_well() {
         expected: Some(&own.block.validation.expected),
         ..Check::alone("validation", "pytest test_a.py", std::time::Duration::ZERO)
     };
-    let reach = reach(&[check], &|_| None);
+    let reach = reach(&[check], &Repository::of(&[]));
     let rules = Rules {
         reach: &reach,
         by_project: &[],
@@ -368,9 +391,7 @@ fn a_new_conftest_is_looked_at_line_by_line() {
 fn what_an_earlier_task_made_is_kept_from_those_that_declare_it_too() {
     let why = |gate: &str, own: &Task, (path, before, after): (&str, &str, &str)| {
         let check = Check::alone("gate", gate, std::time::Duration::ZERO);
-        let reach = reach(&[check], &|asked| {
-            (asked == path).then(|| before.to_owned())
-        });
+        let reach = reach(&[check], &Repository::of(&[(path, before)]));
         let rules = Rules {
             reach: &reach,
             by_project: &[],

@@ -242,6 +242,52 @@ async fn what_a_gate_runs_further_in_is_not_granted_or_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_gate_runs_without_writing_it_out_is_not_granted_and_what_it_looks_at_is() {
+    let adds = "import app\nassert app.add(1, 2) == 3\n";
+    let wrong = "def add(a, b):\n    return 0\n";
+    for (gate, path) in [
+        ("python3 checks", "checks/__main__.py"),
+        (
+            "for f in checks/*.py; do python3 $f || exit 1; done",
+            "checks/add.py",
+        ),
+        ("D=checks; python3 $D/add.py", "checks/add.py"),
+    ] {
+        let work = format!("echo > {path}; printf '{wrong}' > app.py");
+        let script = steps("T-1", &[Step::Ask(&[path]), Step::Shell(work)]);
+        let project = format!(
+            "[[gate.commands]]\nname = \"gate\"\ncommand = {}\n",
+            json!(format!("export PYTHONPATH=.; {gate}"))
+        );
+        let house = House::new(&script).with_files(&[
+            ("ropewalk.toml", &project),
+            (path, adds),
+            ("app.py", "def add(a, b):\n    return a + b\n"),
+        ]);
+        let refused = tried(house, plan("UPDATE", "app.py", &[], "true")).await;
+        assert_eq!(
+            class(&refused),
+            Some(FailureClass::OutOfScope),
+            "{gate}: {:?}",
+            refused.reason
+        );
+        let error = &refused.failures.last().unwrap().error;
+        assert!(error.contains(&format!("`{path}`")), "{gate}: {error}");
+    }
+    // Who only has a look at all of them keeps nobody from one.
+    let gate = GATE.replace("sh gate.sh", "for f in tools/*.sh; do sh -n $f; done");
+    let work = "echo 'echo more' >> tools/a.sh; echo better > product.txt";
+    let asks = [Step::Ask(&["tools/a.sh"]), Step::Shell(work.to_owned())];
+    let house = House::new(&steps("T-1", &asks)).with_files(&[
+        ("ropewalk.toml", &gate),
+        ("tools/a.sh", "echo one\n"),
+        ("product.txt", "good\n"),
+    ]);
+    let granted = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    assert_eq!(granted.state, TaskState::Complete, "{:?}", granted.failures);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_product_that_a_script_of_the_gate_tries_is_its_tasks_to_make() {
     let imports = "import subprocess, sys\nfrom app import add\nassert add(1, 2) == 3\n\
                    subprocess.run([sys.executable, 'app.py', '--help'], check=True)\n";

@@ -80,6 +80,7 @@ async fn a_failure_says_whom_it_blocks_and_stops_nobody_else() {
         build_id: build.id,
         task_id: question_task(&question),
         requested_by: "ada".to_owned(),
+        may_resume: false,
         guidance: None,
     };
     open.emit(Subject::build(build.id), Payload::TaskRetry(retry))

@@ -49,6 +49,8 @@ const DIRECTIVES_OF_JUST: &[&str] = &[
 const CONDITIONS: &[&str] = &["ifeq", "ifneq", "ifdef", "ifndef", "else", "endif"];
 /// First words that bring other files in.
 const INCLUDES: &[&str] = &["include", "-include", "sinclude", "import", "import?"];
+/// So long a text may grow by the values that are put into it.
+const LONGEST_BYTES: usize = 64 * 1024;
 
 /// A rule with what it needs first.
 struct Rule {
@@ -71,6 +73,8 @@ struct Assignment {
 pub(super) struct Recipes {
     rules: Vec<Rule>,
     assignments: Vec<Assignment>,
+    /// What variables are given for one rule alone, and line by line.
+    beside: Vec<(String, String)>,
     /// Lines that hold for all rules.
     always: Vec<String>,
     included: Vec<String>,
@@ -83,17 +87,24 @@ impl Recipes {
         let mut file = Self {
             rules: Vec::new(),
             assignments: Vec::new(),
+            beside: Vec::new(),
             always: Vec::new(),
             included: Vec::new(),
             reader,
         };
-        let (mut in_rule, mut in_definition) = (false, false);
+        let mut in_rule = false;
+        // The variable that is defined line by line.
+        let mut definition: Option<String> = None;
         let mut begins_command = '\t';
         for line in content.lines() {
             let plain = line.trim();
             let first = plain.split_whitespace().next().unwrap_or_default();
-            if in_definition {
-                in_definition = first != "endef";
+            if let Some(name) = &definition {
+                if first == "endef" {
+                    definition = None;
+                } else {
+                    file.beside.push((name.clone(), plain.to_owned()));
+                }
                 file.always.push(line.to_owned());
                 continue;
             }
@@ -110,8 +121,10 @@ impl Recipes {
             if plain.is_empty() || plain.starts_with('#') {
                 continue;
             }
-            if reader == Reader::Make && without_modifiers(plain).0.starts_with("define ") {
-                in_definition = true;
+            if reader == Reader::Make
+                && let Some(name) = without_modifiers(plain).0.strip_prefix("define ")
+            {
+                definition = Some(words(name).into_iter().next().unwrap_or_default());
                 in_rule = false;
                 file.always.push(line.to_owned());
                 continue;
@@ -151,7 +164,7 @@ impl Recipes {
             Reader::Just => DIRECTIVES_OF_JUST,
         };
         if INCLUDES.contains(&first) {
-            let files = line.split_whitespace().skip(1);
+            let files = words(line).into_iter().skip(1);
             let files = files.take_while(|word| !word.starts_with('#'));
             let plain = files.map(|file| file.trim_matches(['"', '\'']).to_owned());
             self.included.extend(plain);
@@ -167,6 +180,12 @@ impl Recipes {
         if rest.trim_start_matches(':').starts_with('=') {
             self.always.push(line.to_owned());
             return false;
+        }
+        if self.reader == Reader::Make
+            && let Some((name, value)) =
+                assignment(without_modifiers(rest.trim_start_matches(':').trim_start()).0)
+        {
+            self.beside.push((name.to_owned(), value.to_owned()));
         }
         let names = match self.reader {
             // What follows the name of a recipe are its parameters.
@@ -217,6 +236,18 @@ impl Recipes {
         }
     }
 
+    /// Lists what variables are given, with their names.
+    pub(super) fn assignments(self) -> Vec<(String, String)> {
+        let assigned = self.assignments.into_iter().map(|assigned| {
+            let value = match self.reader {
+                Reader::Make => assigned.value.split(" #").next().unwrap_or_default(),
+                Reader::Just => assigned.value.trim_matches(['"', '\'']),
+            };
+            (assigned.name, value.to_owned())
+        });
+        assigned.chain(self.beside).collect()
+    }
+
     /// Lists the files that are read as parts of this one.
     pub(super) fn included(self) -> Vec<String> {
         self.included
@@ -224,19 +255,31 @@ impl Recipes {
 
     /// Returns all that decides what an entry does; an empty name is the first entry.
     pub(super) fn text(&self, name: &str) -> String {
-        let recipes = self.reached(name);
+        let (rules, phony) = self.reached(name);
+        let recipes = rules.into_iter().map(|rule| rule.text.clone());
+        let phony = phony.iter().map(|name| format!(".PHONY: {name}"));
+        let recipes: Vec<String> = recipes.chain(phony).collect();
         let used = self.variables(&recipes);
         let all: Vec<String> = used.into_iter().chain(recipes).collect();
         all.join("\n")
     }
 
-    /// Returns the command lines of an entry.
+    /// Returns the command lines of an entry as a shell reads them, but for the variables of the file.
     pub(super) fn commands(&self, name: &str) -> String {
-        let recipes = self.reached(name);
-        let lines = recipes.iter().flat_map(|recipe| recipe.lines().skip(1));
-        let plain =
-            lines.map(|line| self.expanded(line.trim().trim_start_matches(['@', '-', '+'])));
-        plain.collect::<Vec<_>>().join("\n")
+        let (rules, _) = self.reached(name);
+        let lines = rules.into_iter().flat_map(|rule| {
+            let lines = rule.text.lines().skip(1);
+            lines.map(move |line| self.as_shell(rule, line))
+        });
+        lines.collect::<Vec<String>>().join("\n")
+    }
+
+    fn as_shell(&self, rule: &Rule, line: &str) -> String {
+        let line = line.trim().trim_start_matches(['@', '-', '+']);
+        match self.reader {
+            Reader::Make => with_names_of(rule, line),
+            Reader::Just => line.replace("{{", "${").replace("}}", "}"),
+        }
     }
 
     /// Returns the name of an entry, where make runs nothing for it once there is a file of that name.
@@ -278,31 +321,32 @@ impl Recipes {
         first.cloned().unwrap_or_default()
     }
 
-    /// Lists the texts of a rule and of all that it needs, and of those that hold for every rule.
-    fn reached(&self, name: &str) -> Vec<String> {
+    /// Lists a rule and all that it needs, with those that hold for every rule, and which of their names are no files.
+    fn reached(&self, name: &str) -> (Vec<&Rule>, Vec<String>) {
         let special = self.rules.iter().filter(|rule| {
             let names = &mut rule.names.iter();
             self.reader == Reader::Make
                 && names.any(|name| name.starts_with('.') && !HARMLESS.contains(&name.as_str()))
         });
-        let mut found: Vec<String> = special.map(|rule| rule.text.clone()).collect();
+        let mut found: Vec<&Rule> = special.collect();
+        let mut phony = Vec::new();
         let mut open = vec![self.start(name)];
         let mut seen = BTreeSet::new();
         while let Some(name) = open.pop() {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            if self.is_phony(&name) {
-                found.push(format!(".PHONY: {name}"));
-            }
             let of_name = |rule: &&Rule| rule.names.iter().any(|known| is_of(known, &name));
             for rule in self.rules.iter().filter(of_name) {
-                found.push(rule.text.clone());
+                found.push(rule);
                 let needs = rule.needs.iter();
                 open.extend(needs.map(|need| need.trim_matches(['(', ')']).to_owned()));
             }
+            if self.is_phony(&name) {
+                phony.push(name);
+            }
         }
-        found
+        (found, phony)
     }
 
     /// Lists the assignments that texts use, by way of others, too, and what holds for all rules.
@@ -344,7 +388,7 @@ impl Recipes {
             })
     }
 
-    /// Puts the values of variables in their places.
+    /// Puts the values of variables in their places in a name.
     fn expanded(&self, line: &str) -> String {
         let mut text = line.to_owned();
         for Assignment { name, value, .. } in &self.assignments {
@@ -354,16 +398,66 @@ impl Recipes {
                 format!("{{{{{name}}}}}"),
                 format!("{{{{ {name} }}}}"),
             ] {
-                text = text.replace(&mark, value.trim_matches(['"', '\'']));
+                let value = value.trim_matches(['"', '\'']);
+                let grown = text.matches(&mark).count() * value.len();
+                if text.len() + grown <= LONGEST_BYTES {
+                    text = text.replace(&mark, value);
+                }
             }
         }
-        // Where nobody says otherwise, it is whoever reads this.
-        text.replace("$(MAKE)", "make").replace("${MAKE}", "make")
+        text
     }
 }
 
+/// Cuts a text into its words; what stands in the brackets behind a `$` belongs to one.
 fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
+    let mut found = vec![String::new()];
+    let (mut depth, mut before) = (0_usize, ' ');
+    for letter in text.chars() {
+        match letter {
+            '(' | '{' if depth > 0 || before == '$' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        before = letter;
+        if depth == 0 && letter.is_whitespace() {
+            found.push(String::new());
+        } else if let Some(word) = found.last_mut() {
+            word.push(letter);
+        }
+    }
+    found.retain(|word| !word.is_empty());
+    found
+}
+
+/// Puts the names of a rule and of what it needs in the places of the signs by which its recipe says them; what a pattern stands for
+/// is a glob.
+fn with_names_of(rule: &Rule, line: &str) -> String {
+    let glob = |names: &[String]| names.join(" ").replace('%', "*");
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some((before, behind)) = rest.split_once('$') {
+        text.push_str(before);
+        let mut letters = behind.chars();
+        let put = match letters.next() {
+            Some('$') => "$".to_owned(),
+            Some('<') => glob(rule.needs.get(..1).unwrap_or_default()),
+            Some('^' | '+' | '?') => glob(&rule.needs),
+            Some('@') => glob(rule.names.get(..1).unwrap_or_default()),
+            _ => {
+                text.push('$');
+                rest = behind;
+                continue;
+            }
+        };
+        if text.len() + put.len() > LONGEST_BYTES {
+            rest = behind;
+            continue;
+        }
+        text.push_str(&put);
+        rest = letters.as_str();
+    }
+    text + rest
 }
 
 fn is_condition(first: &str) -> bool {
@@ -426,110 +520,4 @@ fn assignment(line: &str) -> Option<(&str, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Reader, Recipes};
-
-    const MAKEFILE: &str = "PYTHON = python3\nPY := $(PYTHON) -B\nOUT = out\n\n.PHONY: test\nall: build\n\ntest: prepare\nifdef CI\n\t$(PY) run.py\nendif\n\nprepare:\n\tmkdir -p out\n\nbuild:\n\tcc -o $(OUT) app.c\n\nunit-%:\n\tpython3 $*.py\n";
-
-    #[test]
-    fn whatever_decides_what_a_target_does_is_a_part_of_it() {
-        let with = |line: &str| format!("{line}\n{MAKEFILE}");
-        let made = |from: &str, to: &str| MAKEFILE.replace(from, to);
-        let rows = [
-            ("test", with("SHELL := /bin/true"), true),
-            ("test", with("override SHELL := /bin/true"), true),
-            ("test", with("\tSHELL = /bin/true"), true),
-            ("test", with("SHELL \\\n= /bin/true"), true),
-            ("test", with("export PATH := ./bin:$(PATH)"), true),
-            ("test", with("PATH = ./bin"), true),
-            ("test", with("export NODE_OPTIONS = -r ./a.js"), true),
-            ("test", with("export OUT"), true),
-            ("test", with("MAKEFLAGS += -n"), true),
-            ("test", with("GNUMAKEFLAGS = -i"), true),
-            ("test", with(".IGNORE:"), true),
-            ("test", with(".IGNORE: test"), true),
-            ("test", with(".ONESHELL:"), true),
-            ("test", with("$(eval SHELL := /bin/true)"), true),
-            ("test", with("X := $(eval SHELL := /bin/true)"), true),
-            ("test", with("X := $(shell rm run.py)"), true),
-            ("test", with("$(NAME)LL := /bin/true"), true),
-            ("test", with("include other.mk"), true),
-            ("test", with("-include other.mk"), true),
-            ("test", with("define SHELL\n/bin/true\nendef"), true),
-            ("test", with("%: PY = true"), true),
-            (
-                "test",
-                made("test: prepare", "test: PY = true\ntest: prepare"),
-                true,
-            ),
-            ("test", made("\t$(PY)", "\t-$(PY)"), true),
-            ("test", made("\t$(PY) run.py", "\ttrue"), true),
-            ("test", made("python3 -B", "true"), false),
-            ("test", made("PYTHON = python3", "PYTHON = true"), true),
-            ("test", made(".PHONY: test", ".PHONY: all"), true),
-            ("unit-a", made("python3 $*.py", "true"), true),
-            ("", with(".DEFAULT_GOAL := prepare"), true),
-            // What decides about others.
-            ("test", made("cc -o", "cc -O2 -o"), false),
-            ("test", made("OUT = out", "OUT = app"), false),
-            ("test", with("SOURCES = a.c \\\n  b.c"), false),
-            ("test", with("export_dir = out"), false),
-            ("test", made(".PHONY: test", ".PHONY: test all"), false),
-            (
-                "test",
-                made("build:\n", "build:\nifdef DEBUG\n\techo\nendif\n"),
-                false,
-            ),
-        ];
-        for (name, after, expected) in rows {
-            let text = |content: &str| Recipes::read(content, Reader::Make).text(name);
-            assert_eq!(text(MAKEFILE) != text(&after), expected, "{name}: {after}");
-        }
-    }
-
-    #[test]
-    fn whatever_decides_what_a_recipe_does_is_a_part_of_it() {
-        let justfile = "python := 'python3'\n\n[private]\ntest: (prepare 'a')\n    {{python}} run.py\n\nprepare what:\n    mkdir {{what}}\n\nbuild:\n    cc app.c\n";
-        let with = |line: &str| format!("{line}\n{justfile}");
-        let made = |from: &str, to: &str| justfile.replace(from, to);
-        let rows = [
-            (with("set shell := ['true']"), true),
-            (with("export PATH := './bin'"), true),
-            (with("x := `rm run.py`"), true),
-            (with("import 'other.just'"), true),
-            (made("'python3'", "'true'"), true),
-            (made("mkdir", "true"), true),
-            (made("cc app.c", "cc -O2 app.c"), false),
-            (with("out := 'out'"), false),
-        ];
-        for (after, expected) in rows {
-            let text = |content: &str| Recipes::read(content, Reader::Just).text("test");
-            assert_eq!(text(justfile) != text(&after), expected, "{after}");
-        }
-    }
-
-    #[test]
-    fn files_that_are_read_as_parts_are_named() {
-        let file = "DIR = mk\ninclude $(DIR)/a.mk b.mk # both\n-include c.mk\n";
-        let included = Recipes::read(file, Reader::Make).included();
-        assert_eq!(included, ["mk/a.mk", "b.mk", "c.mk"]);
-        let file = "import? 'a.just'\n";
-        assert_eq!(Recipes::read(file, Reader::Just).included(), ["a.just"]);
-    }
-
-    #[test]
-    fn a_target_that_needs_nothing_is_done_by_a_file_of_its_name() {
-        let rows = [
-            ("test:\n\t./run\n", "test", true),
-            ("test: | out\n\t./run\n", "", true),
-            ("test: out\n\t./run\n", "test", false),
-            ("test::\n\t./run\n", "test", false),
-            (".PHONY: test\ntest:\n\t./run\n", "test", false),
-            ("build:\n\tcc\n", "test", false),
-        ];
-        for (file, name, expected) in rows {
-            let done = Recipes::read(file, Reader::Make).done_by_file(name);
-            assert_eq!(done.is_some(), expected, "{file}");
-        }
-    }
-}
+mod tests;

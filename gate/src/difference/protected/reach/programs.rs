@@ -1,13 +1,37 @@
 //! Reads the words of one command: which file it runs, which entries of one, and where it looks for modules.
 
+use std::path::Path;
+
 use ropewalk_schemas::repo_path;
 
-use crate::line::{self, ShellInput, SimpleCommand, name_of, plain_name};
+use super::globs::is_glob;
+use crate::line::{self, ShellInput, SimpleCommand, UNKNOWN, Variables, name_of, plain_name};
 
 /// Programs that run the file that they are given.
 const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "source", ".", "python", "pypy", "node", "deno", "bun",
     "tsx", "ts-node", "ruby", "perl", "php", "lua", "Rscript", "pwsh",
+];
+/// Programs that run a file of the directory that they are given, too, beside those of Python.
+const DIRECTORY_RUNNERS: &[&str] = &["node", "bun", "tsx", "ts-node"];
+/// The ends of scripts, which are no directories.
+const SCRIPT_ENDS: &[&str] = &[
+    "py", "pyz", "pyc", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx",
+];
+/// Options of `go run` that take a word.
+const GO_VALUES: &[&str] = &[
+    "-tags",
+    "-ldflags",
+    "-gcflags",
+    "-asmflags",
+    "-exec",
+    "-mod",
+    "-modfile",
+    "-overlay",
+    "-pgo",
+    "-toolexec",
+    "-o",
+    "-p",
 ];
 /// Programs that look for modules of Python where they are started, unless they are told of a file.
 const PYTHONS: &[&str] = &[
@@ -107,10 +131,6 @@ pub(super) fn start_of<'a>(program: &str, arguments: &'a [String]) -> Option<Sta
         return None;
     }
     match language_of(program) {
-        Some(Language::Shell) => Some(match line::shell_input(arguments)? {
-            ShellInput::Line(code) => Start::Code(code),
-            ShellInput::File(file) => Start::File(file),
-        }),
         Some(Language::Python) => {
             match line::behind_flag(arguments, ("cm", &[]), line::PYTHON_VALUES) {
                 Some(('m', module)) => Some(Start::Module(module)),
@@ -118,6 +138,11 @@ pub(super) fn start_of<'a>(program: &str, arguments: &'a [String]) -> Option<Sta
                 None => file_of(name, arguments).map(Start::File),
             }
         }
+        _ if line::only_looks(name, arguments) => None,
+        Some(Language::Shell) => Some(match line::shell_input(arguments)? {
+            ShellInput::Line(code) => Start::Code(code),
+            ShellInput::File(file) => Start::File(file),
+        }),
         None => file_of(name, arguments).map(Start::File),
     }
 }
@@ -125,7 +150,9 @@ pub(super) fn start_of<'a>(program: &str, arguments: &'a [String]) -> Option<Sta
 /// Returns the file that an interpreter is given to run.
 fn file_of<'a>(name: &str, arguments: &'a [String]) -> Option<&'a str> {
     let mut words = arguments.iter();
+    let mut has_tests = false;
     while let Some(word) = words.next() {
+        has_tests |= runs_tests(name, word);
         match word.as_str() {
             // What follows is code or a module, and no file.
             "-c" | "-m" | "-e" | "--eval" | "-p" => return None,
@@ -134,10 +161,93 @@ fn file_of<'a>(name: &str, arguments: &'a [String]) -> Option<&'a str> {
             }
             "run" | "test" if matches!(name, "deno" | "bun") => {}
             word if word.starts_with(['-', '+']) => {}
-            word => return Some(word),
+            // A runner of tests looks for those that a glob stands for.
+            word => return (!has_tests || !is_glob(word)).then_some(word),
         }
     }
     None
+}
+
+/// Says whether a word makes an interpreter a runner of tests.
+fn runs_tests(name: &str, word: &str) -> bool {
+    word == "--test" || word == "test" && matches!(name, "deno" | "bun")
+}
+
+/// Returns the arguments behind the file or the code that a program is given to run.
+pub(super) fn behind<'a>(arguments: &'a [String], given: &str) -> &'a [String] {
+    let at = arguments.iter().position(|word| word == given);
+    &arguments[at.map_or(arguments.len(), |at| at + 1)..]
+}
+
+/// Says whether a program runs what it reads, since it is given nothing else to run or to look at.
+pub(super) fn runs_input(program: &str, arguments: &[String]) -> bool {
+    let name = plain_name(program);
+    if !INTERPRETERS.contains(&name)
+        || start_of(program, arguments).is_some()
+        || line::only_looks(name, arguments)
+    {
+        return false;
+    }
+    // Code of Python or of a shell is known by now.
+    language_of(program).is_some()
+        || !arguments
+            .iter()
+            .any(|word| runs_tests(name, word) || gives_code(name, word))
+}
+
+/// Says whether code stands in the words of an interpreter, by its flag.
+fn gives_code(name: &str, word: &str) -> bool {
+    let Some(bundle) = word.strip_prefix('-') else {
+        return false;
+    };
+    if bundle.starts_with('-') {
+        return bundle.starts_with("-eval") || bundle.starts_with("-print");
+    }
+    let letters = bundle.to_ascii_lowercase();
+    letters.contains(['c', 'e', 'p']) || name == "php" && letters.contains('r')
+}
+
+/// Says whether a program runs a file of what it is given, where that is a directory; a runner of tests looks for its own.
+pub(super) fn runs_directory(program: &str, arguments: &[String], given: &str) -> bool {
+    let name = plain_name(program);
+    let (_, end) = name_of(given).rsplit_once('.').unwrap_or_default();
+    if SCRIPT_ENDS.contains(&end) {
+        return false;
+    }
+    let mut before = arguments.iter().take_while(|word| *word != given);
+    let is_python = language_of(program) == Some(Language::Python);
+    is_python
+        || DIRECTORY_RUNNERS.contains(&name)
+            && !before.any(|word| matches!(word.as_str(), "--test" | "test"))
+}
+
+/// Lists what `go run` makes a program of and starts: the files that it is given, or those of a package, by a glob.
+pub(super) fn go_files(program: &str, arguments: &[String]) -> Vec<String> {
+    let mut words = arguments.iter();
+    if name_of(program) != "go" || words.next().is_none_or(|verb| verb != "run") {
+        return Vec::new();
+    }
+    let mut directory = ".";
+    let mut files = Vec::new();
+    while let Some(word) = words.next() {
+        let is_file = Path::new(word).extension().is_some_and(|end| end == "go");
+        match word.as_str() {
+            "-C" => directory = words.next().map_or(directory, String::as_str),
+            flag if GO_VALUES.contains(&flag) => {
+                words.next();
+            }
+            flag if flag.starts_with('-') => {}
+            file if is_file => files.push(format!("{directory}/{file}")),
+            package => {
+                // What follows are arguments of the program.
+                if files.is_empty() {
+                    files.push(format!("{directory}/{package}/*.go"));
+                }
+                break;
+            }
+        }
+    }
+    files
 }
 
 /// Returns the program itself, where it is a file of the tree.
@@ -151,6 +261,8 @@ pub(super) fn runs_something(simple: &SimpleCommand) -> bool {
         own_file(program).is_some()
             || start_of(program, arguments).is_some()
             || entry_of(program, arguments).is_some()
+            || !go_files(program, arguments).is_empty()
+            || !Variables::default().commands_within(simple).is_empty()
     })
 }
 
@@ -172,6 +284,8 @@ pub(super) struct EntryRun {
     pub(super) directory: String,
     pub(super) files: Vec<String>,
     pub(super) names: Vec<String>,
+    /// What it gives variables of that file.
+    pub(super) assigned: Vec<(String, String)>,
 }
 
 pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> {
@@ -181,6 +295,7 @@ pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> 
         directory: String::new(),
         files: Vec::new(),
         names: Vec::new(),
+        assigned: Vec::new(),
     };
     let mut words = arguments.iter().take_while(|word| *word != "--");
     while let Some(word) = words.next() {
@@ -196,8 +311,11 @@ pub(super) fn entry_of(program: &str, arguments: &[String]) -> Option<EntryRun> 
             "-w" | "--workspace" | "--filter" if is_package => run.directory = value(),
             "-f" if is_package => {}
             "-f" | "--file" | "--justfile" | "--makefile" => run.files = vec![value()],
-            flag if flag.starts_with('-') || flag.contains('=') => {}
-            name => run.names.push(name.to_owned()),
+            flag if flag.starts_with('-') => {}
+            name => match name.split_once('=') {
+                Some((name, set)) => run.assigned.push((name.to_owned(), set.to_owned())),
+                None => run.names.push(name.to_owned()),
+            },
         }
     }
     let ours = |files: &[&str]| {
@@ -268,6 +386,6 @@ pub(super) fn path_in(directory: &str, word: &str) -> Option<String> {
 
 /// Joins a directory and a relative path; none for what lies outside of the tree, or what a shell makes of it is not known.
 pub(super) fn joined(directory: &str, path: &str) -> Option<String> {
-    let is_plain = !path.contains(['$', '`', '*', '\n']);
+    let is_plain = !path.contains(['$', '`', '*', '\n', UNKNOWN]);
     repo_path::joined(directory, path).filter(|_| is_plain)
 }

@@ -93,7 +93,7 @@ impl Code {
         let is_path = words.len() <= PARTS && is_runnable(&path);
         let command = SimpleCommand {
             words,
-            reads: Vec::new(),
+            ..SimpleCommand::default()
         };
         if starts && runs_something(&command) {
             self.commands.push(command);

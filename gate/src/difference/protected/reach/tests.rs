@@ -1,6 +1,8 @@
 //! Tries what is reached through lines in lines, other directories and scripts of Python.
 
-use super::super::tests::{task, with_rules};
+mod unwritten;
+
+use super::super::tests::{Repository, task, with_rules};
 use super::super::{Change, Rules};
 use super::{Contents, Reach};
 
@@ -290,12 +292,13 @@ fn what_a_bound_cuts_off_is_not_free() {
     assert!(asks("sh gate.sh", files, "web/Makefile"));
     let runs = |line: &str, path: &str| {
         let mut reach = Reach::default();
-        reach.add("gate", line, true, &|_| None);
+        reach.add("gate", line, true, &Repository::of(&[]));
         reach.of(path).is_some_and(|used| used.runs)
     };
     let deep = "eval ".repeat(50);
     assert!(runs(&format!("{deep} sh inner.sh"), "inner.sh"));
     assert!(runs(&format!("{deep} 'sh inner.sh'"), "inner.sh"));
+    assert!(runs(&format!("{deep} 'sh checks/*.sh'"), "checks/a.sh"));
     assert!(!runs("echo inner.sh", "inner.sh"));
 }
 
@@ -309,7 +312,7 @@ fn what_the_files_of_one_round_name_is_read_in_the_next() {
     let mut rounds: Vec<Vec<String>> = Vec::new();
     loop {
         let mut reach = Reach::default();
-        reach.add("gate", "sh gate.sh", true, &|path| contents.text(path));
+        reach.add("gate", "sh gate.sh", true, &contents);
         let wanted = contents.wanted();
         if wanted.is_empty() {
             assert_eq!(reach.entries("web/Makefile").count(), 1);

@@ -122,7 +122,10 @@ fn all_that_a_test_loses_is_counted_and_what_it_asserts_is_named_first() {
     let why = of("tests/test_a.py", &before, "y = 1\n").unwrap_or_default();
     let told = "loses or changes 21 lines: self.assertEqual(add(1), 2); x0 = 1; x1 = 1;";
     assert!(why.contains(told), "{why}");
-    assert!(why.ends_with("; …"), "{why}");
+    assert!(why.ends_with("; and 13 more"), "{why}");
+    let long = format!("assert {}", "x".repeat(LINE_LETTERS));
+    let why = of("tests/test_a.py", &long, "").unwrap_or_default();
+    assert!(why.ends_with("x…"), "{why}");
     let why = of("tests/test_a.py", &before, &plain).unwrap_or_default();
     assert!(
         why.ends_with("loses or changes: self.assertEqual(add(1), 2)"),
