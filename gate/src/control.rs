@@ -3,13 +3,14 @@
 //! Tests that changed must not be what makes a check pass: the product as it is now has to pass them as they were. And a
 //! check that counts tests must be able to fail: beside tests that pass, one is planted that cannot.
 
+mod join;
 mod planted;
 mod planting;
 
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_workspace::clone;
+use ropewalk_workspace::clone::{self, FileKind};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, LocalClone};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use crate::error::GateError;
 use crate::judge::Ruling;
 use crate::runner::Check;
 use crate::site::Site;
+pub(crate) use join::Join;
 pub(crate) use planting::{PlantedTests, can_fail};
 
 /// The most changed files of tests of which each is tried by itself.
@@ -128,34 +130,42 @@ pub(crate) async fn sides(
     (commit, parent): (&CommitId, &CommitId),
     tests: &TestFiles,
 ) -> Result<Vec<Side>, GateError> {
-    let mut branches = Vec::new();
-    if !tests.joined.is_empty() {
-        for number in 1..=BRANCHES.len() {
-            if let Some(tip) = clone.resolve(&format!("{parent}^{number}")).await? {
-                let gained = clone.changed_files(tip.as_str(), parent.as_str()).await?;
-                branches.push((tip, gained));
-            }
-        }
+    let join = if tests.joined.is_empty() {
+        None
+    } else {
+        Join::of(clone, parent).await?
+    };
+    let Some(join) = join else {
+        let (commit, parent) = (commit.clone(), parent.clone());
+        return Ok(vec![Side {
+            commit,
+            parent,
+            branch: "",
+        }]);
+    };
+    let mut gained = Vec::new();
+    for head in &join.heads {
+        let files = clone.changed_files(head.as_str(), parent.as_str());
+        gained.push(files.await?);
     }
     let mended = clone
         .changed_files(parent.as_str(), commit.as_str())
         .await?;
+    let joined: Vec<&str> = tests.joined.iter().map(String::as_str).collect();
     let mut sides = Vec::new();
-    for ((tip, gained), branch) in branches.iter().zip(BRANCHES) {
-        let gained = gained.iter().map(|file| (file, file.path.as_str()));
+    for (number, branch) in BRANCHES.into_iter().enumerate() {
+        let files = gained[number].iter().map(|file| (file, file.path.as_str()));
         // What only the other branch changed stays: the product is as that branch has it, too.
-        let foreign = gained.filter(|(file, path)| {
+        let foreign = files.filter(|(file, path)| {
             let is_new = file.kind == ChangeKind::Added && is_test(path);
             let is_brought = is_new && !supports_tests(path, "");
-            let mut all = branches.iter().map(|(_, gained)| gained);
             is_run_with_tests(path)
                 && !has(&mended, path)
-                && (is_brought || all.all(|gained| has(gained, path)))
+                && (is_brought || gained.iter().all(|gained| has(gained, path)))
         });
-        let foreign = foreign.filter_map(|(_, path)| as_in(tip, path));
-        let foreign: Vec<_> = foreign.collect();
-        let joined = tests.joined.iter().filter_map(|path| as_in(tip, path));
-        let joined: Vec<_> = joined.collect();
+        let foreign: Vec<&str> = foreign.map(|(_, path)| path).collect();
+        let foreign = as_on_branch(clone, (&join, number), &foreign).await?;
+        let joined = as_on_branch(clone, (&join, number), &joined).await?;
         sides.push(Side {
             commit: if foreign.is_empty() {
                 commit.clone()
@@ -166,15 +176,35 @@ pub(crate) async fn sides(
             branch,
         });
     }
-    if sides.is_empty() {
-        let (commit, parent) = (commit.clone(), parent.clone());
-        sides.push(Side {
-            commit,
-            parent,
-            branch: "",
-        });
-    }
     Ok(sides)
+}
+
+/// Lists what makes files what one of two branches has, but for lines that it left and the other one took out or rewrote: they are as
+/// that one has them, and so is the product.
+async fn as_on_branch(
+    clone: &LocalClone,
+    (join, number): (&Join, usize),
+    paths: &[&str],
+) -> Result<Vec<clone::FileChange>, GateError> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let head = &join.heads[number];
+    let texts = join.read(clone, paths).await?;
+    let files = clone.list_files(head, "").await?;
+    // What may be run, and what leads elsewhere, is restored as it is.
+    let is_plain = |path: &str| {
+        let mut plain = files.iter().filter(|file| file.kind == FileKind::Plain);
+        plain.any(|file| file.path == path)
+    };
+    let changes = paths.iter().zip(texts).filter_map(|(path, text)| {
+        let text = text.filter(|_| is_plain(path));
+        text.map_or_else(
+            || as_in(head, path),
+            |text| written(path, text.of_branch(number)),
+        )
+    });
+    Ok(changes.collect())
 }
 
 fn has(files: &[ChangedFile], path: &str) -> bool {
@@ -227,6 +257,12 @@ fn as_in(from: &CommitId, path: &str) -> Option<clone::FileChange> {
 
 fn removed(path: &str) -> Option<clone::FileChange> {
     RepoPath::parse(path).ok().map(clone::FileChange::Remove)
+}
+
+fn written(path: &str, text: String) -> Option<clone::FileChange> {
+    let path = RepoPath::parse(path).ok()?;
+    let content = text.into_bytes();
+    Some(clone::FileChange::Write { path, content })
 }
 
 /// Runs what held on a candidate where its tests are as they were, on which `site` stands; returns what a person has to accept

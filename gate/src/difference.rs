@@ -5,6 +5,8 @@ pub mod protected;
 pub mod scope;
 pub mod stubs;
 
+use std::collections::BTreeMap;
+
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::question::{Content, FileChange};
 use ropewalk_schemas::task::Action;
@@ -14,7 +16,7 @@ use ropewalk_workspace::clone::{FileEntry, FileKind};
 
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
-use crate::control::{AllowedFiles, TestFiles};
+use crate::control::{AllowedFiles, Join, TestFiles};
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
@@ -134,7 +136,7 @@ fn allowed_in(settled: &SettledChanges<'_>, files: &[File]) -> AllowedFiles {
 fn tests_in(candidate: &Candidate<'_>, settled: &SettledChanges<'_>, files: &[File]) -> TestFiles {
     let mut tests = TestFiles::default();
     for file in files {
-        let Some(before) = &file.before else {
+        if file.before.is_none() {
             if settled.holds(&file.change()) {
                 continue;
             }
@@ -145,21 +147,53 @@ fn tests_in(candidate: &Candidate<'_>, settled: &SettledChanges<'_>, files: &[Fi
                 tests.added.push(file.change());
             }
             continue;
-        };
+        }
         if !protected::is_run_with_tests(&file.path) {
             continue;
         }
         if settled.holds(&file.change()) {
             continue;
         }
-        let is_in_conflict = candidate.task.joins.is_some()
-            && protected::is_in_conflict(&String::from_utf8_lossy(before));
-        if is_in_conflict {
+        if is_in_conflict(candidate, file) {
             tests.joined.push(file.path.clone());
         }
         tests.changed.push(file.change());
     }
     tests
+}
+
+/// Says whether a file stood against another one where a task joins two branches.
+fn is_in_conflict(candidate: &Candidate<'_>, file: &File) -> bool {
+    let before = file.before.as_deref().unwrap_or_default();
+    candidate.task.joins.is_some() && protected::is_in_conflict(&String::from_utf8_lossy(before))
+}
+
+/// Says whether a file may hold tests of which a line counts.
+fn may_hold_tests(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    protected::is_run_with_tests(path) || matches!(ending, Some("rs" | "py"))
+}
+
+/// Reads the files that may hold tests and stood against each other where a task joins two branches: all that either of them has, but for
+/// what only one of them took out.
+async fn joined_texts(
+    runner: &GateRunner,
+    candidate: &Candidate<'_>,
+    files: &[File],
+) -> Result<BTreeMap<String, String>, GateError> {
+    let joined = files.iter().filter(|file| is_in_conflict(candidate, file));
+    let paths = joined.map(|file| file.path.as_str());
+    let paths: Vec<&str> = paths.filter(|path| may_hold_tests(path)).collect();
+    if paths.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let Some(join) = Join::of(&runner.clone, candidate.parent).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let texts = join.read(&runner.clone, &paths).await?;
+    let read = paths.iter().zip(texts);
+    let read = read.filter_map(|(path, text)| Some(((*path).to_owned(), text?.of_both())));
+    Ok(read.collect())
 }
 
 /// Reads the changed files before and after.
@@ -262,9 +296,13 @@ async fn protected_in(
             .as_deref()
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
+    let joined = joined_texts(runner, candidate, files).await?;
     let texts: Vec<_> = files
         .iter()
-        .map(|file| (text(&file.before), text(&file.after)))
+        .map(|file| {
+            let before = joined.get(&file.path).cloned();
+            (before.or_else(|| text(&file.before)), text(&file.after))
+        })
         .collect();
     let changes: Vec<Change<'_>> = files
         .iter()
@@ -339,7 +377,12 @@ async fn reach_at(
     let checks = checks(runner, gate, task);
     let mut contents = protected::Contents::default();
     loop {
-        let reach = protected::reach(&checks, &|path| contents.text(path));
+        let reach = protected::reach(&checks, &contents);
+        if contents.lacks_paths() {
+            let files = runner.clone.list_files(commit, "").await?;
+            contents.list(files.into_iter().map(|file| file.path).collect());
+            continue;
+        }
         let wanted = contents.wanted();
         if wanted.is_empty() {
             return Ok(reach);

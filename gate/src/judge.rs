@@ -3,11 +3,15 @@
 mod classify;
 
 use ropewalk_schemas::attempt::{FailureClass, TOO_FEW_TESTS, TestCounts};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
 use ropewalk_workspace::sandbox::Denial;
 
 use crate::obstacle::NOT_EXECUTABLE;
+
+/// So many letters of a line that a command wrote go into a finding.
+const SAID_LETTERS: usize = 200;
 
 /// What a command did.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +172,7 @@ fn said(output: &str, sign: &str) -> String {
     let last = said.clone().next();
     let line = said.find(|line| line.contains(sign)).or(last);
     let line = line.unwrap_or("there is no such program");
-    line.trim().chars().take(200).collect()
+    clip::letters(line.trim(), SAID_LETTERS).into_owned()
 }
 
 #[cfg(test)]
@@ -327,5 +331,16 @@ mod tests {
         }
         let own = judged(Exited(127), "sh: 1: ./bin/tool: not found", "exit 0");
         assert_eq!(class(&own), Some(FailureClass::ValidationFailed));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_a_finding_is_seen_to_be_cut() {
+        for (letters, is_cut) in [(10, false), (SAID_LETTERS, true)] {
+            let output = format!("sh: 1: {}: not found", "x".repeat(letters));
+            let Ruling::Held { finding } = judged(Exited(127), &output, "exit 0") else {
+                panic!("{output}");
+            };
+            assert_eq!(finding.ends_with('…'), is_cut, "{finding}");
+        }
     }
 }

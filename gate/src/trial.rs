@@ -88,7 +88,7 @@ pub async fn of_validations(
         // Only the time of its own counts against a check.
         let cut = check.timeout < runner.validation_timeout && is_timeout(&ruling);
         let expected = &validation.expected;
-        let proof = proof::of(&ruling, &run, expected, false);
+        let proof = proof::of(&ruling, (&run, None), expected, false);
         trials.push((!cut).then_some(Trial {
             selected_no_test: proof::selected_no_test(&run),
             uncounted: proof::is_uncounted(&run, expected),

@@ -18,6 +18,12 @@ pub fn counted_as<N: Copy + Display + PartialEq + From<u8>>(
     format!("{number} {noun}")
 }
 
+/// Says how many of a list of `all` are left out behind the `shown` ones: `and 3 more`; nothing where none are.
+pub fn and_more(all: usize, shown: usize) -> Option<String> {
+    let more = all.saturating_sub(shown);
+    (more > 0).then(|| format!("and {more} more"))
+}
+
 /// Says how large something is, in the largest unit of which it has one: `20 MiB`, `1.5 KiB`, `1 byte`.
 pub fn size(bytes: u64) -> String {
     const KIBI: u64 = 1024;
@@ -43,6 +49,18 @@ mod tests {
         assert_eq!(told, ["0 tasks", "1 task", "2 tasks"]);
         let told = [0_u64, 1, 2].map(|number| counted_as(number, "delivery", "deliveries"));
         assert_eq!(told, ["0 deliveries", "1 delivery", "2 deliveries"]);
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_list_is_told_by_its_number() {
+        for (all, told) in [
+            (0, None),
+            (3, None),
+            (4, Some("and 1 more")),
+            (20, Some("and 17 more")),
+        ] {
+            assert_eq!(and_more(all, 3).as_deref(), told, "{all}");
+        }
     }
 
     #[test]

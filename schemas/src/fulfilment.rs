@@ -1,5 +1,7 @@
 //! Says how far the requirements of a build are shown by what its gates saw.
 
+use std::cmp::Reverse;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,25 +10,49 @@ use crate::ids::RequirementId;
 use crate::specification::Requirement;
 use crate::task::{Action, Task, TaskState};
 
-/// Says how far a requirement is shown.
+/// Says how far a requirement is shown, the best first: of several passes of what one task landed the best counts, since all of them
+/// saw the same work, and of several tasks the worst.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Fulfilment {
-    /// Every task for it has landed, and a check of one of them tells the work from the tree before.
+    /// Every task for it has landed, and the check of each that works on it tells that work from the tree before.
     Met,
-    /// The same, but what failed on the tree before are new tests: whoever did the work wrote them.
+    /// The same, but what failed on the tree before are new tests of one of them: whoever did the work wrote them.
     MetByNewTests,
-    /// Every task for it has landed, but all that is shown is that the checks could not run without the work.
+    /// Every task for it has landed, but all that is shown of one is that its check could not run without the work.
     WeaklyMet,
-    /// Every task for it has landed, but nobody has seen a test of their checks fail: there were too few before, or no known
+    /// Every task for it has landed, but nobody has seen a test of the check of one fail: there were too few before, or no known
     /// runner told of one.
     MetUnseen,
-    /// Every task for it has landed, but their checks pass without the work, or all of it together did not pass.
+    /// Every task for it has landed, but the check of one passes without the work, or all of it together did not pass.
     Unverified,
     /// A task for it has not landed, or there is none.
     Open,
+}
+
+/// What a task does for its requirements. Those of the first kind that a requirement has say how far it is shown.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// It brings some of what is asked for.
+    Work,
+    /// It leaves what is there as it is.
+    Preservation,
+    /// It only looks.
+    Verification,
+}
+
+impl Part {
+    fn of(task: &Task) -> Self {
+        if task.block.action == Action::Verify {
+            Self::Verification
+        } else if task.block.preserves {
+            Self::Preservation
+        } else {
+            Self::Work
+        }
+    }
 }
 
 impl Fulfilment {
@@ -50,46 +76,31 @@ impl Fulfilment {
         )
     }
 
-    /// Judges one requirement by the tasks of its build and the evidence of the gates.
+    /// Judges one requirement by the tasks of its build and the evidence of the gates. Each task that works on it brings a part of
+    /// it, and what shows one part says nothing of another one, so that the worst of them counts. That everything still holds
+    /// beside them, or holds once they are done, says nothing of a part that their own checks do not show.
     pub fn of(requirement: &RequirementId, tasks: &[Task], evidence: &[Evidence]) -> Self {
-        let mut found = Self::Open;
         let of_whole = evidence.iter().filter(|seen| seen.task.is_none());
         let newest = of_whole.max_by_key(|seen| seen.at);
         let holds = newest.is_none_or(|seen| seen.verdict != Verdict::Failed);
-        let of_it = || tasks.iter().filter(|task| task.is_for(requirement));
-        // That everything still holds beside other work says nothing of that work.
-        let is_work = |task: &&Task| task.block.action != Action::Verify;
-        let is_preserved = of_it().filter(is_work).all(|task| task.block.preserves);
-        let is_unshown = of_it().any(|task| {
+        let mut shown = Vec::new();
+        for task in tasks.iter().filter(|task| task.is_for(requirement)) {
             let proofs = proofs(task, evidence);
-            !proofs.is_empty() && !proofs.iter().any(|proof| proof.is_none_or(Proof::is_any))
-        });
-        for task in of_it() {
-            let mut proofs = proofs(task, evidence);
             if task.state != TaskState::Complete || proofs.is_empty() {
                 return Self::Open;
-            }
-            // That new tests are not there where the build began shows nothing of work that they pass without.
-            if is_unshown && task.block.action == Action::Verify {
-                proofs.retain(|proof| !proof.is_some_and(Proof::is_weak));
-            }
-            if !is_preserved {
-                proofs.retain(|proof| *proof != Some(Proof::Preserved));
             }
             let of_task = if holds {
                 Self::of_proofs(&proofs)
             } else {
                 Self::Unverified
             };
-            found = match found {
-                Self::Open => of_task,
-                known => known.min(of_task),
-            };
+            shown.push((Part::of(task), Reverse(of_task)));
         }
-        found
+        let counting = shown.into_iter().min();
+        counting.map_or(Self::Open, |(_, Reverse(worst))| worst)
     }
 
-    /// Says how far the passes of a task that landed show what it is for, by the best of them.
+    /// Says how far the passes of one task that landed show what it is for, by the best of them.
     fn of_proofs(proofs: &[Option<Proof>]) -> Self {
         // Where the tree before was not looked at, the pass stands for itself.
         let all = proofs
@@ -125,26 +136,30 @@ impl Fulfilment {
         found
     }
 
-    /// Tells how many requirements are met, which of them by what alone, and which are not shown by anything.
+    /// Tells how many requirements are met, which of them with a task that is shown by how little, and which are not shown by anything.
     pub fn summed_up(requirements: &[(RequirementId, Self)]) -> String {
         let of = |wanted: Self| {
             let found = requirements.iter().filter(|(_, is)| *is == wanted);
             found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
         };
-        let by = [
-            (Self::MetByNewTests, "new tests that fail without the work"),
+        // The others may be shown better: what is told is true of the least shown one, as of a task of tests alone.
+        let least = [
+            (
+                Self::MetByNewTests,
+                "with a task of which new tests alone fail without the work",
+            ),
             (
                 Self::WeaklyMet,
-                "checks that could not run without the work",
+                "with a task whose check could not run without the work",
             ),
             (
                 Self::MetUnseen,
-                "checks of which nobody has seen a test fail",
+                "with a task of whose check nobody has seen a test fail",
             ),
         ];
-        let how = by.into_iter().filter_map(|(is, what)| {
+        let how = least.into_iter().filter_map(|(is, what)| {
             let names = of(is);
-            (!names.is_empty()).then(|| format!("{} by {what}", names.join(", ")))
+            (!names.is_empty()).then(|| format!("{} {what}", names.join(", ")))
         });
         let how: Vec<String> = how.collect();
         let met = requirements.iter().filter(|(_, is)| is.is_met()).count();
@@ -219,17 +234,41 @@ mod tests {
 
     /// What is known of the tasks of a requirement: `ID:PROOF` where it is done, `ID` where it was done before there were proofs,
     /// `ID?` where it is open; and what follows.
-    const KNOWN: [(&str, Fulfilment); 19] = [
+    const KNOWN: [(&str, Fulfilment); 26] = [
         ("", Fulfilment::Open),
         ("T-1?", Fulfilment::Open),
         ("T-1:assertion-failed", Fulfilment::Met),
         ("T-1:could-not-run", Fulfilment::WeaklyMet),
-        ("T-1:could-not-run T-2:assertion-failed", Fulfilment::Met),
-        ("T-1:passed-before T-2:could-not-run", Fulfilment::WeaklyMet),
+        // What shows one part of it says nothing of another one.
+        (
+            "T-1:could-not-run T-2:assertion-failed",
+            Fulfilment::WeaklyMet,
+        ),
+        (
+            "T-1:failed-uncounted T-2:assertion-failed",
+            Fulfilment::MetUnseen,
+        ),
+        (
+            "T-1:passed-before T-2:could-not-run",
+            Fulfilment::Unverified,
+        ),
+        (
+            "T-1:passed-before T-2:assertion-failed",
+            Fulfilment::Unverified,
+        ),
+        (
+            "T-1:assertion-failed T-2:passed-without-work",
+            Fulfilment::Unverified,
+        ),
+        ("T-1:assertion-failed T-2:assertion-failed", Fulfilment::Met),
         // That all that was there still passes shows a requirement that asks for nothing else.
         ("P-1:preserved", Fulfilment::Met),
         ("P-1:preserved P-2:preserved", Fulfilment::Met),
         ("P-1:preserved V-1:passed-before", Fulfilment::Met),
+        (
+            "P-1:ran-no-test V-1:assertion-failed",
+            Fulfilment::Unverified,
+        ),
         ("T-1:could-not-run P-1:preserved", Fulfilment::WeaklyMet),
         (
             "T-1:passed-without-work P-1:preserved",
@@ -238,22 +277,27 @@ mod tests {
         ("T-1:assertion-failed P-1:preserved", Fulfilment::Met),
         ("T-1:passed-before", Fulfilment::Unverified),
         ("T-1", Fulfilment::Met),
-        ("T-1:passed-before T-2:assertion-failed", Fulfilment::Met),
         ("T-1:assertion-failed T-2?", Fulfilment::Open),
-        // A check of what is there shows it where it could run before, or where nothing says that the work is unshown.
+        ("T-1:assertion-failed V-1?", Fulfilment::Open),
+        // A check of what is there shows work no better than the checks of those who did it, and takes nothing from them.
         (
             "T-1:passed-without-work V-1:could-not-run",
             Fulfilment::Unverified,
         ),
         (
             "T-1:passed-without-work V-1:assertion-failed",
-            Fulfilment::Met,
+            Fulfilment::Unverified,
         ),
+        ("T-1:assertion-failed V-1:passed-before", Fulfilment::Met),
         ("V-1:could-not-run", Fulfilment::WeaklyMet),
+        (
+            "V-1:could-not-run V-2:assertion-failed",
+            Fulfilment::WeaklyMet,
+        ),
     ];
 
     #[test]
-    fn a_requirement_is_met_when_a_check_tells_the_work_from_the_tree_before() {
+    fn a_requirement_is_shown_as_far_as_the_work_of_its_least_shown_task() {
         for (known, expected) in KNOWN {
             let (mut tasks, mut evidence) = (Vec::new(), Vec::new());
             for one in known.split_whitespace() {
@@ -280,10 +324,10 @@ mod tests {
             (vec![weak], Fulfilment::WeaklyMet),
             (vec![few], Fulfilment::MetUnseen),
             (vec!["failed-uncounted"], Fulfilment::MetUnseen),
-            // Of several the best counts.
-            (vec![few, weak], Fulfilment::WeaklyMet),
-            (vec![weak, new], Fulfilment::MetByNewTests),
-            (vec![new, "assertion-failed"], Fulfilment::Met),
+            // Of several the worst counts.
+            (vec![few, weak], Fulfilment::MetUnseen),
+            (vec![weak, new], Fulfilment::WeaklyMet),
+            (vec![new, "assertion-failed"], Fulfilment::MetByNewTests),
         ];
         let id = RequirementId::parse("FR-1").unwrap();
         for (proofs, expected) in rows {
@@ -298,6 +342,21 @@ mod tests {
             assert_eq!(found, expected, "{proofs:?}");
             assert!(found.is_met(), "{proofs:?}");
         }
+    }
+
+    #[test]
+    fn what_is_told_of_a_requirement_is_true_of_its_least_shown_task() {
+        let tasks = ["T-1", "T-2"].map(|id| task(id, TaskState::Complete));
+        // The second is of tests alone, so that nothing of it could run before.
+        let evidence = [
+            pass("T-1", Some("assertion-failed")),
+            pass("T-2", Some("could-not-run")),
+        ];
+        let found = Fulfilment::of_all([], &tasks, &evidence);
+        assert_eq!(
+            Fulfilment::summed_up(&found),
+            "1 met (FR-1 with a task whose check could not run without the work)"
+        );
     }
 
     #[test]

@@ -63,6 +63,11 @@ struct Inner {
 }
 
 impl LocalClone {
+    /// Returns where the clone lies whose state directory is `state`.
+    pub fn directory_below(state: &Path) -> PathBuf {
+        state.join("repository.git")
+    }
+
     /// Opens the clone of the user's repository, makes it when it is not there, and fetches.
     pub async fn open_or_create(git: Git, options: LocalCloneOptions) -> Result<Self, GitError> {
         let user = UserRepository::inspect(&git, &options.user_repository).await?;
@@ -72,7 +77,7 @@ impl LocalClone {
             .canonicalize()
             .map_err(GitError::files(&options.state))?;
         let inner = Inner {
-            directory: state.join("repository.git"),
+            directory: Self::directory_below(&state),
             git,
             user,
             state,

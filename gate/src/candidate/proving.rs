@@ -2,7 +2,7 @@
 //! the task's tests alone.
 
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::attempt::{FailureClass, Proof};
+use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
 use ropewalk_schemas::task::Action;
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 
@@ -57,9 +57,12 @@ pub(super) async fn prove(
         findings.fail(FailureClass::Unknown, line, &before.run.output);
     }
     let expected = &block.validation.expected;
-    let mut proof = proof::of(&before.ruling, &before.run, expected, block.preserves);
+    let with_work = ran.checks.first();
+    let runs = (&before.run, with_work);
+    let mut proof = proof::of(&before.ruling, runs, expected, block.preserves);
     if (proof.is_weak() || proof == Proof::PassedBefore) && findings.is_clean() {
-        let Some(tried) = with_tests_alone(job, &check, changed, proof).await? else {
+        let tried = with_tests_alone(job, (&check, with_work), changed, proof).await?;
+        let Some(tried) = tried else {
             return Ok(false);
         };
         proof = tried;
@@ -93,7 +96,7 @@ async fn installs_at(job: &Job<'_>, commit: &CommitId) -> Result<Vec<Install>, G
 /// `before`. None when it was ended from outside.
 async fn with_tests_alone(
     job: &Job<'_>,
-    check: &Check<'_>,
+    (check, with_work): (&Check<'_>, Option<&CheckRun>),
     changed: &[ChangedFile],
     before: Proof,
 ) -> Result<Option<Proof>, GateError> {
@@ -124,7 +127,7 @@ async fn with_tests_alone(
     let installs = installs_at(job, &alone).await?;
     let run = run_at(job, check, &installs, &alone).await?;
     let expected = &block.validation.expected;
-    Ok(run.map(|run| proof::of_tests_alone(&run.ruling, &run.run, expected)))
+    Ok(run.map(|alone| proof::of_tests_alone(&alone.ruling, (&alone.run, with_work), expected)))
 }
 
 /// Says whether a file is written for people, by how its name ends.

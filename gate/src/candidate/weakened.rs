@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ropewalk_schemas::amount::counted;
+use ropewalk_schemas::amount::{and_more, counted};
 use ropewalk_schemas::attempt::TestCounts;
 
 /// No finding lists more tests than this.
@@ -59,16 +59,12 @@ fn passed_before(parent: &TestCounts, candidate: &TestCounts, allowed: &[String]
             _ => lost.push(name),
         }
     }
-    let more = lost.len().saturating_sub(LISTED);
-    let mut findings: Vec<String> = lost
-        .iter()
-        .take(LISTED)
-        .map(|name| format!("test `{name}`, which passed before, is gone, ignored or failing"))
-        .collect();
-    if more > 0 {
-        findings.push(format!("and {more} more tests that passed before"));
-    }
-    findings
+    let listed = lost.iter().take(LISTED);
+    let listed = listed
+        .map(|name| format!("test `{name}`, which passed before, is gone, ignored or failing"));
+    let more = and_more(lost.len(), LISTED);
+    let more = more.map(|more| format!("{more} tests that passed before"));
+    listed.chain(more).collect()
 }
 
 /// Returns the name of a test as its file writes it: without where it stands, and what it is given.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::attempt::{CheckRun, FailureClass};
-use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::LocalClone;
-use ropewalk_workspace::clone::{self, FileKind};
+use ropewalk_workspace::clone::FileKind;
 use tokio_util::sync::CancellationToken;
 
-use super::{altered, planted};
+use super::{altered, planted, removed, written};
 use crate::difference::protected::is_test;
 use crate::error::GateError;
 use crate::judge::Ruling;
@@ -106,7 +107,7 @@ impl<'a> PlantedTests<'a> {
     async fn alone(&self, tests: &[&PlantedTest]) -> Result<CommitId, GateError> {
         let changes = self.files.iter().filter_map(|TestFile { path, text, .. }| {
             if planted::stands_in(path) {
-                return RepoPath::parse(path).ok().map(clone::FileChange::Remove);
+                return removed(path);
             }
             let names = names_in(path, tests);
             let text = if planted::is_for_tests(path) {
@@ -169,12 +170,6 @@ async fn files(
         })
     });
     Ok(texts.collect())
-}
-
-fn written(path: &str, text: String) -> Option<clone::FileChange> {
-    let path = RepoPath::parse(path).ok()?;
-    let content = text.into_bytes();
-    Some(clone::FileChange::Write { path, content })
 }
 
 /// Notes each check of which nobody has seen that it can fail, and returns their names; nothing when it was ended from outside.
@@ -493,10 +488,7 @@ fn is_told(run: &CheckRun, name: &str) -> bool {
 
 fn told(files: &BTreeSet<&str>) -> String {
     let named = files.iter().take(NAMED).map(|file| format!("`{file}`"));
-    let mut named: Vec<String> = named.collect();
-    if files.len() > NAMED {
-        named.push(format!("{} more", files.len() - NAMED));
-    }
+    let named: Vec<String> = named.chain(and_more(files.len(), NAMED)).collect();
     named.join(", ")
 }
 

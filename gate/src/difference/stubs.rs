@@ -4,6 +4,11 @@ mod python;
 
 use std::collections::HashMap;
 
+use ropewalk_schemas::clip;
+
+/// So many letters of a stub are told.
+const TEXT_LETTERS: usize = 200;
+
 /// Calls and errors that say that something is not done, in any language; matched outside string literals.
 const CALLS: &[&str] = &[
     "todo!(",
@@ -82,7 +87,7 @@ pub fn find_added(file: &str, before: &str, after: &str) -> Vec<Stub> {
                 .push(Stub {
                     file: file.to_owned(),
                     line: position + 1,
-                    text: line.trim().chars().take(200).collect(),
+                    text: clip::letters(line.trim(), TEXT_LETTERS).into_owned(),
                 }),
             _ => {}
         }
@@ -176,6 +181,14 @@ mod tests {
             text: "todo!()".to_owned(),
         };
         assert_eq!(added("src/lib.rs", "    todo!()"), [stub]);
+    }
+
+    #[test]
+    fn a_long_stub_is_seen_to_be_cut() {
+        let line = format!("todo!(\"{}\")", "x".repeat(TEXT_LETTERS));
+        let [stub] = added("src/lib.rs", &line).try_into().unwrap();
+        assert_eq!(stub.text.chars().count(), TEXT_LETTERS);
+        assert!(stub.text.ends_with("x…"), "{}", stub.text);
     }
 
     #[test]

@@ -106,6 +106,22 @@ impl LocalClone {
         }
     }
 
+    /// Finds where the histories of two commits parted; none where they have nothing in common, or more than one such place.
+    pub async fn merge_base(
+        &self,
+        one: &CommitId,
+        other: &CommitId,
+    ) -> Result<Option<CommitId>, GitError> {
+        let call = self.call(["merge-base", "--all", one.as_str(), other.as_str()]);
+        let output = self.git().try_run(call).await?;
+        match output.code {
+            0 if output.line().lines().count() > 1 => Ok(None),
+            0 => output.object("merge-base").map(Some),
+            1 => Ok(None),
+            _ => Err(output.failure("merge-base".to_owned())),
+        }
+    }
+
     /// Shows what changed in `paths` from `before` to `after`, commits or trees, bounded in size; no paths mean all.
     pub async fn diff_of(
         &self,

@@ -79,7 +79,7 @@ impl LocalClone {
 
     /// Returns where the objects of the clone lie whose state directory is `state`.
     pub fn objects_below(state: &Path) -> PathBuf {
-        state.join("repository.git/objects")
+        Self::directory_below(state).join("objects")
     }
 
     async fn ground(&self, base: &CommitId) -> Result<Ground, GitError> {

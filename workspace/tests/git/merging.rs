@@ -92,6 +92,35 @@ async fn what_two_builds_write_about_one_idea_is_no_conflict() -> anyhow::Result
 }
 
 #[tokio::test]
+async fn where_two_branches_parted_is_found_unless_they_met_crosswise() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let ours = commit(&clone, &base, "ours.txt", "o\n").await?;
+    let theirs = commit(&clone, &base, "theirs.txt", "t\n").await?;
+    let join = |into: CommitId, other: CommitId| {
+        let clone = clone.clone();
+        async move {
+            let (notes, message) = (notes(Side::Into), message());
+            clone
+                .merge_marked(&into, &other, &notes, &message, now())
+                .await
+        }
+    };
+    let joined = join(ours.clone(), theirs.clone()).await?;
+    let crossed = join(theirs.clone(), ours.clone()).await?;
+    for (one, other, expected) in [
+        (&ours, &theirs, Some(&base)),
+        (&joined, &theirs, Some(&theirs)),
+        (&joined, &crossed, None),
+    ] {
+        let found = clone.merge_base(one, other).await?;
+        assert_eq!(found.as_ref(), expected);
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_clean_checkout_follows_its_branch_and_keeps_its_own_files() -> anyhow::Result<()> {
     let world = World::new()?;
     world.write("notes.txt", "of nobody else\n")?;

@@ -122,11 +122,14 @@ pub fn ended_by_stop<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> String {
     )
 }
 
+/// What parts the reason of a build from what is added to it.
+pub(crate) const ADDITION: &str = "; ";
+
 /// Adds what was told to the reason of a build, once.
 pub fn with_addition(reason: Option<&str>, told: &str) -> String {
     match reason {
         Some(reason) if reason.contains(told) => reason.to_owned(),
-        Some(reason) => format!("{reason}; {told}"),
+        Some(reason) => format!("{reason}{ADDITION}{told}"),
         None => told.to_owned(),
     }
 }
@@ -167,8 +170,9 @@ mod tests {
         ];
         assert_eq!(
             Fulfilment::summed_up(&all),
-            "5 met (FR-5, FR-7 by new tests that fail without the work; FR-4 by checks that could not run without the \
-             work; FR-6 by checks of which nobody has seen a test fail), 1 unverified (FR-2), 1 open (FR-3)"
+            "5 met (FR-5, FR-7 with a task of which new tests alone fail without the work; FR-4 with a task whose check could \
+             not run without the work; FR-6 with a task of whose check nobody has seen a test fail), 1 unverified (FR-2), \
+             1 open (FR-3)"
         );
         assert_eq!(Fulfilment::summed_up(&all[..1]), "1 met");
         assert_eq!(Fulfilment::summed_up(&[]), "0 met");

@@ -231,6 +231,10 @@ async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_wo
     }
 }
 
+/// A script of the project that runs one test, and says so where there is none.
+const RUN: &str =
+    "[ -f test_a.py ] || { echo 'there is no test_a.py'; exit 1; }\npython3 -m unittest test_a\n";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_stands_before_tests_shows_no_more_than_they_do() {
     let nothing = test_case("", "self.assertTrue(True)");
@@ -244,6 +248,17 @@ async fn what_stands_before_tests_shows_no_more_than_they_do() {
         ),
         (
             guarded,
+            &fails,
+            (Proof::NewTestsFailed, Fulfilment::MetByNewTests),
+        ),
+        // It need not stand in the line, and may say why it stops.
+        (
+            "sh run.sh",
+            &nothing,
+            (Proof::PassedWithoutWork, Fulfilment::Unverified),
+        ),
+        (
+            "sh run.sh",
             &fails,
             (Proof::NewTestsFailed, Fulfilment::MetByNewTests),
         ),
@@ -264,7 +279,7 @@ async fn what_stands_before_tests_shows_no_more_than_they_do() {
             "printf 'def one():\\n    return 1\\n' >> a.py; printf '%s' '{text}' > test_a.py"
         );
         let house = House::new(&steps("T-1", &[Step::Shell(write)]))
-            .with_files(&[("a.py", "def zero():\n    return 0\n\n\n")]);
+            .with_files(&[("a.py", "def zero():\n    return 0\n\n\n"), ("run.sh", RUN)]);
         let open = house.open().await;
         let mut plan = plan(validation, false);
         plan[0]["file"] = json!("a.py");
@@ -330,6 +345,36 @@ async fn that_everything_still_passes_shows_nothing_of_what_another_task_did() {
         let found: Vec<_> = found.iter().map(|(id, is)| (id.as_str(), *is)).collect();
         // What asks for nothing but that is shown by it.
         assert_eq!(found, [("FR-1", expected), ("FR-2", Fulfilment::Met)]);
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_of_it_shows_nothing_of_what_another_task_built() {
+    let rows = [
+        ("true", "0 met, 1 unverified (FR-1)\n"),
+        ("grep -q good a.txt", "1 met\n"),
+    ];
+    for (validation, told) in rows {
+        let script = writes("T-1", "a.txt", "kept\ngood\n", None)
+            + &writes("T-2", "README.md", "It is good.\n", None);
+        let house =
+            House::new(&script).with_files(&[("a.txt", "kept\n"), ("README.md", "Read it.\n")]);
+        let open = house.open().await;
+        let mut both = plan(validation, false);
+        both.as_array_mut().unwrap().push(json!({
+            "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md", "depends_on": ["T-1"],
+            "requirements": [{ "id": "FR-1", "text": "good" }],
+            "validation": { "command": "grep -q good README.md", "expected": "exit 0" },
+        }));
+        let spec = open.approve(both).await;
+        let (build, _) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        let evidence = open.evidence(build.id).await;
+        let words = of_task(&evidence);
+        assert_eq!(words.proof, Some(Proof::AssertionFailed), "{words:?}");
+        let [question] = open.questions("build_finished").await.try_into().unwrap();
+        assert!(question.text.contains(told), "{}", question.text);
         open.close().await;
     }
 }

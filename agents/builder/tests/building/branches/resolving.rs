@@ -84,6 +84,9 @@ async fn resolved(open: &OpenHouse, build: &Build, wanted: TaskState) -> (Build,
 async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     let house = house("good\nmine\n");
     let (open, build) = in_conflict(&house).await;
+    for _ in 0..12 {
+        open.git(&["commit", "-q", "--allow-empty", "-m", "mine again"]);
+    }
     let (ours, theirs) = (
         build.head.clone().unwrap(),
         open.git(&["rev-parse", "main"]),
@@ -99,7 +102,8 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     assert_eq!(of_merge.verdict, Verdict::Passed);
     let told = house.prompts("MERGE-1").concat();
     let theirs_told = format!("- {} mine", &theirs[..12]);
-    for part in ["<<<<<<<", "good", "mine", "a.txt", &theirs_told] {
+    let older = "- and 1 older";
+    for part in ["<<<<<<<", "good", "mine", "a.txt", &theirs_told, older] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let notes = merge.block.notes.unwrap();
@@ -187,23 +191,51 @@ fn writing(files: &[(&'static str, String)]) -> Step<'static> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_joins_branches_answers_to_the_tests_of_both() {
-    let same = ("same", "        self.assertEqual(calc.same(2), 2)\n");
+    // What stays as it was behind a name that changes keeps git from joining what both branches put there.
+    let same = (
+        "same",
+        "        self.assertEqual(calc.same(2), 2)\n        self.assertTrue(calc)\n",
+    );
+    let equal = (
+        "equal",
+        "        self.assertEqual(calc.equal(2), 2)\n        self.assertTrue(calc)\n",
+    );
     let double = ("double", "        self.assertEqual(calc.double(2), 4)\n");
     let triple = ("triple", "        self.assertEqual(calc.triple(2), 6)\n");
     let emptied = (
         "triple",
         "        return\n        self.assertEqual(calc.triple(2), 6)\n",
     );
+    let of_both = |name: &'static str, returned: &'static str| {
+        [(name, "x"), ("double", "2 * x"), ("triple", returned)]
+    };
+    let ours = calc(&[("same", "x"), ("double", "2 * x")], &[same, double]);
+    let theirs = calc(&[("same", "x"), ("triple", "3 * x")], &[same, triple]);
+    // What our branch left as it was has another name there.
+    let renamed = calc(&[("equal", "x"), ("triple", "3 * x")], &[equal, triple]);
     let rows = [
-        ("3 * x", triple, TaskState::Complete),
-        ("0", emptied, TaskState::Waiting),
+        (
+            &theirs,
+            calc(&of_both("same", "3 * x"), &[same, double, triple]),
+            None,
+        ),
+        (
+            &theirs,
+            calc(&of_both("same", "0"), &[same, double, emptied]),
+            Some("holds only with `test_calc.py` as it was changed"),
+        ),
+        (
+            &renamed,
+            calc(&of_both("equal", "3 * x"), &[equal, double, triple]),
+            None,
+        ),
+        (
+            &renamed,
+            calc(&of_both("equal", "3 * x"), &[equal, triple]),
+            Some("`test_calc.py` is an existing test, which loses or changes 2 lines"),
+        ),
     ];
-    for (returned, of_theirs, state) in rows {
-        let ours = calc(&[("same", "x"), ("double", "2 * x")], &[same, double]);
-        let both = calc(
-            &[("same", "x"), ("double", "2 * x"), ("triple", returned)],
-            &[same, double, of_theirs],
-        );
+    for (theirs, both, why) in rows {
         let rules = [
             steps("T-1", &[writing(&ours)]),
             steps("MERGE-1", &[writing(&both)]),
@@ -222,16 +254,18 @@ async fn who_joins_branches_answers_to_the_tests_of_both() {
         let spec = open.approve(plan).await;
         let (build, _) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-        for (path, text) in calc(&[("same", "x"), ("triple", "3 * x")], &[same, triple]) {
+        for (path, text) in theirs {
             std::fs::write(house.repo().join(path), text).unwrap();
         }
         open.git(&["commit", "-q", "-a", "-m", "mine"]);
         let_it_be_resolved(&open, &build).await;
+        let state = match why {
+            Some(_) => TaskState::Waiting,
+            None => TaskState::Complete,
+        };
         let (_, merge) = resolved(&open, &build, state).await;
         let reason = merge.reason.unwrap_or_default();
-        let why = "holds only with `test_calc.py` as it was changed";
-        let is_asked = state == TaskState::Waiting;
-        assert_eq!(reason.contains(why), is_asked, "{reason}");
+        assert!(why.is_none_or(|why| reason.contains(why)), "{reason}");
         open.close().await;
     }
 }
