@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{BuildId, KnowledgeId, RequirementId, ReviewId, Slug, SpecId, TaskId};
+use crate::ids::{BuildId, CommitId, KnowledgeId, RequirementId, ReviewId, Slug, SpecId, TaskId};
 
 /// Says what was reviewed.
 #[derive(
@@ -110,6 +110,9 @@ pub struct Review {
     /// When the build had ended that was reviewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
+    /// The head of its branch, where a model read what it had changed up to there: a later review reads what came since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitId>,
     /// When.
     pub at: DateTime<Utc>,
 }

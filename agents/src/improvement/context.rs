@@ -1,14 +1,13 @@
 //! Loads what a review is made of.
 
+mod changes;
 mod sayings;
 mod succession;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ropewalk_gate::protected;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
 use ropewalk_knowledge::{Effect, teaches};
-use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::amendment::told_by_people;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
@@ -17,20 +16,15 @@ use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{BuildId, CommitId, KnowledgeId, Slug, SpecId, TaskId};
+use ropewalk_schemas::{BuildId, KnowledgeId, Slug, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
-use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
-use super::decide::{IDEAS, PlannedTask, TaskFacts};
-use super::prompt::change::left_out;
+use super::decide::{PlannedTask, TaskFacts};
 
+pub(super) use changes::{BuildChanges, changed};
 pub(super) use sayings::{Remark, moment};
 pub(super) use succession::Successor;
 
-/// So many files are named to git at a time.
-const NAMED: usize = 500;
-/// So much of a change is read; far more than is shown of it.
-const MOST_READ: usize = 2 * 1024 * 1024;
 /// How many earlier reviews are looked at.
 const EARLIER: u32 = 10;
 /// How many known lessons a model is shown.
@@ -68,17 +62,6 @@ pub(super) struct ReviewedBuild {
     pub(super) former: Option<Review>,
     /// The build that a later revision goes on with, where that ended this one.
     pub(super) successor: Option<Successor>,
-    /// The head of the build that it goes on from, where that was reviewed.
-    pub(super) seen: Option<CommitId>,
-}
-
-/// What changed from the base of a build to its head.
-pub(super) struct BuildChanges {
-    pub(super) files: Vec<ChangedFile>,
-    /// How it changed; only since an earlier review, if there was one.
-    pub(super) diff: String,
-    /// Whether it is only what came since.
-    pub(super) since: bool,
 }
 
 impl ReviewedBuild {
@@ -160,7 +143,6 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         known,
         earlier: earlier(store, &build).await?,
         before,
-        seen: seen(store, &build).await?,
         build,
     }))
 }
@@ -201,19 +183,6 @@ fn is_of(item: &KnowledgeItem, execution: &str, evidence: &[String]) -> bool {
     item.executions.contains(execution) || item.evidence.iter().any(|one| evidence.contains(one))
 }
 
-/// Returns the head of the build that `build` goes on from, where that was reviewed.
-async fn seen(store: &Store, build: &Build) -> Result<Option<CommitId>, ReadError> {
-    let Some(before) = build.continues else {
-        return Ok(None);
-    };
-    let Some(before) = store.get::<Build>(&before.to_string()).await? else {
-        return Ok(None);
-    };
-    let reviews = reviews_of(store, before.id).await?;
-    let seen = before.head.clone();
-    Ok(seen.filter(|_| reviews_the_end(&reviews, &before)))
-}
-
 async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError> {
     let query = Query::new()
         .equal("kind", "build")
@@ -225,78 +194,6 @@ async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError>
     let mut seen = BTreeSet::new();
     reviews.retain(|review| review.build != Some(build.id) && seen.insert(review.build));
     Ok(reviews)
-}
-
-/// Reads what changed from the base of the build to its head; `None` when nothing was committed.
-pub(super) async fn changed(
-    clone: &LocalClone,
-    reviewed: &ReviewedBuild,
-) -> Result<Option<BuildChanges>, String> {
-    let build = &reviewed.build;
-    let ends: Option<(&CommitId, &CommitId)> = build.base.as_ref().zip(build.head.as_ref());
-    let Some((base, head)) = ends.filter(|(base, head)| base != head) else {
-        return Ok(None);
-    };
-    let read = async {
-        let files = clone.changed_files(base.as_str(), head.as_str()).await?;
-        let seen = match &reviewed.seen {
-            Some(seen) if clone.is_ancestor(seen, head).await? => Some(seen),
-            _ => None,
-        };
-        let diff = diff(clone, (seen.unwrap_or(base), head), &files).await?;
-        Ok::<_, GitError>(BuildChanges {
-            files,
-            diff,
-            since: seen.is_some(),
-        })
-    };
-    read.await
-        .map(Some)
-        .map_err(|error| Words::of(&error).to_string())
-}
-
-/// Shows what changed, the tests first, since they say what the rest is for; the folder of the idea is no work of the
-/// build.
-async fn diff(
-    clone: &LocalClone,
-    (base, head): (&CommitId, &CommitId),
-    files: &[ChangedFile],
-) -> Result<String, GitError> {
-    let work = files.iter().map(|file| file.path.as_str());
-    let work = work.filter(|path| !path.starts_with(IDEAS));
-    let (tests, others): (Vec<&str>, Vec<&str>) = work.partition(|path| protected::is_test(path));
-    let mut text = String::new();
-    for paths in [tests, others] {
-        for some in paths.chunks(NAMED) {
-            let part = clone.diff_of(base.as_str(), head.as_str(), some).await?;
-            if part.truncated {
-                one_by_one(clone, (base, head), some, &mut text).await?;
-            } else {
-                text.push_str(&part.text);
-            }
-        }
-    }
-    Ok(text)
-}
-
-/// Shows what changed in files that are too long to be shown together: each whole or not at all.
-async fn one_by_one(
-    clone: &LocalClone,
-    (base, head): (&CommitId, &CommitId),
-    paths: &[&str],
-    text: &mut String,
-) -> Result<(), GitError> {
-    for path in paths {
-        if text.len() < MOST_READ {
-            let part = clone.diff_of(base.as_str(), head.as_str(), &[path]).await?;
-            if !part.truncated {
-                text.push_str(&part.text);
-                continue;
-            }
-        }
-        text.push_str(&left_out(path));
-    }
-    Ok(())
 }
 
 impl ReviewedBuild {

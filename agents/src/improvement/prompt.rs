@@ -38,7 +38,7 @@ const QUESTION_LETTERS: usize = 600;
 const FAILURE_LETTERS: usize = 1_500;
 
 /// Returns how much of a change a model of such a window is shown: a byte for each token fills a third of it at most, as code goes.
-fn diff_bytes(window_tokens: Option<u64>) -> usize {
+pub(super) fn diff_bytes(window_tokens: Option<u64>) -> usize {
     let room = window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
     room.map_or(DIFF_BYTES, |room| room.min(DIFF_BYTES))
 }
@@ -47,22 +47,21 @@ fn diff_bytes(window_tokens: Option<u64>) -> usize {
 pub(super) fn job(
     prompts: &Prompts,
     (reviewed, changed): (&ReviewedBuild, Option<&BuildChanges>),
-    (tools, window_tokens): (Option<Toolbox>, Option<u64>),
+    tools: Option<Toolbox>,
 ) -> Result<Job, String> {
     let build = &reviewed.build;
-    let most = diff_bytes(window_tokens);
     // Rules may keep files from it.
     let looks = tools
         .as_ref()
         .is_some_and(|tools| ["read", "history"].iter().all(|name| tools.contains(name)));
-    let shown = changed.map(|changed| change::fitted(&changed.diff, most));
+    let shown = changed.map(|changed| &changed.shown);
     let values = json!({
         "build": format!("{} of {}", build.id, build.idea),
         "outcome": outcome(reviewed),
         "plan": plan(reviewed),
         "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
-        "diff": shown.as_ref().map(|shown| &shown.text),
-        "left_out": shown.as_ref().map_or(0, |shown| shown.left_out),
+        "diff": shown.map(|shown| &shown.text),
+        "left_out": shown.map_or(0, |shown| shown.left_out),
         "looks": looks,
         "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),

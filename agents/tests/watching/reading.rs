@@ -1,12 +1,13 @@
 //! What a review reads of the work that it is about.
 
+use chrono::TimeDelta;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::{BuildTell, TaskRetry};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::{Payload, Priority, RequirementId, ReviewId, Subject, document};
+use ropewalk_schemas::{CommitId, Payload, Priority, RequirementId, ReviewId, Subject, document};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 use uuid::Uuid;
@@ -99,6 +100,7 @@ async fn a_review_sees_each_file_whole_or_named_and_is_told_where_to_read_the_ot
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
         assert_ne!(review.notes.iter().any(by_rules), answered, "{sees}");
+        assert_eq!(review.head, None, "what was left out is read another time");
     }
 }
 
@@ -108,9 +110,9 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
     for (sees, was_reviewed, answered) in [
         ("+later", true, true),
         ("CREATE TABLE", true, false),
-        ("since the review of the revision before", true, true),
+        ("since the review before", true, true),
         ("CREATE TABLE", false, true),
-        ("since the review of the revision before", false, false),
+        ("since the review before", false, false),
     ] {
         let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
         let workshop = Workshop::open(&script).await;
@@ -143,6 +145,115 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
         let by_rules = review.unwrap().notes.iter().any(by_rules);
         assert_ne!(by_rules, answered, "{sees} {was_reviewed}");
     }
+}
+
+#[tokio::test]
+async fn a_second_review_reads_what_came_since_with_what_was_put_back() {
+    for (sees, answered) in [
+        ("since the review before", true),
+        ("+later", true),
+        ("-# Habits of all\\n+# Habits", true),
+        ("CREATE TABLE", false),
+    ] {
+        let script = answers_who_sees(sees);
+        let workshop = Workshop::open_with(&script, &[("README.md", "# Habits of all\n")]).await;
+        let task = workshop.built(&[landed(1)]).await;
+        let ended = workshop.house.list::<Build>().await.remove(0);
+        let later = [("README.md", "# Habits\n"), ("later.txt", "later\n")];
+        let head = workshop.later(&later).await;
+        let second = second_review(&workshop, &ended, ended.head.clone(), head, &[task]).await;
+        assert_eq!(is_by_model(&second), answered, "{sees}: {:?}", second.notes);
+    }
+}
+
+#[tokio::test]
+async fn a_second_review_reads_all_once_a_branch_was_joined_and_nothing_that_only_that_changed() {
+    // It does whether or not a model has read the first end.
+    for (sees, answered) in [
+        ("+resolved", true),
+        ("CREATE TABLE", true),
+        ("since the review before", false),
+        ("+of others", false),
+    ] {
+        for was_read in [true, false] {
+            let workshop = Workshop::open(&answers_who_sees(sees)).await;
+            let task = workshop.built(&[landed(1)]).await;
+            let ended = workshop.house.list::<Build>().await.remove(0);
+            let others = [("others.txt", "of others\n")];
+            let resolved = [("src/extra.rs", "resolved\n")];
+            let (other, head) = workshop.join(&workshop.base, &others, &resolved).await;
+            let read = ended.head.clone().filter(|_| was_read);
+            let tasks = [task, joining(other)];
+            let second = second_review(&workshop, &ended, read, head.clone(), &tasks).await;
+            assert_eq!(is_by_model(&second), answered, "{sees}: {:?}", second.notes);
+            assert_eq!(second.head, answered.then_some(head));
+            let mut files = second.divergences.iter().map(|one| one.file.as_deref());
+            let is_astray = files.any(|file| file == Some("others.txt"));
+            assert!(!is_astray, "{:?}", second.divergences);
+        }
+    }
+}
+
+#[tokio::test]
+async fn work_that_nobody_read_before_it_was_merged_is_read_once_that_branch_is_joined() {
+    // The second is a file that no task names.
+    for sees in ["CREATE TABLE", "+of no plan", "+resolved"] {
+        let more = [("unplanned.txt", "of no plan\n")];
+        let workshop = Workshop::open_with(&answers_who_sees(sees), &more).await;
+        let task = workshop.built(&[landed(1)]).await;
+        let ended = workshop.house.list::<Build>().await.remove(0);
+        let others = [("others.txt", "of others\n")];
+        let resolved = [("src/extra.rs", "resolved\n")];
+        let (other, head) = workshop.join(&workshop.head, &others, &resolved).await;
+        let commit = Some(workshop.head.clone());
+        let tasks = [Task { commit, ..task }, joining(other)];
+        let second = second_review(&workshop, &ended, None, head, &tasks).await;
+        assert!(is_by_model(&second), "{sees}: {:?}", second.notes);
+    }
+}
+
+/// Lets a model answer whoever tells it so, and nobody else.
+fn answers_who_sees(told: &str) -> String {
+    FINDINGS.replace("  reply:", &format!("  contains: \"{told}\"\n  reply:"))
+}
+
+fn is_by_model(review: &Review) -> bool {
+    let by_rules = |note: &String| note.contains("by rules alone");
+    !review.notes.iter().any(by_rules)
+}
+
+/// A task of the build that joined a branch into it.
+fn joining(other: CommitId) -> Task {
+    Task {
+        state: TaskState::Complete,
+        joins: Some(other),
+        ..task(1, "T-002", "src/extra.rs", Action::Update)
+    }
+}
+
+/// Reviews a build that went on to `head` after a review that had read up to `read`.
+async fn second_review(
+    workshop: &Workshop,
+    ended: &Build,
+    read: Option<CommitId>,
+    head: CommitId,
+    tasks: &[Task],
+) -> Review {
+    let house = &workshop.house;
+    let first = Review {
+        head: read,
+        ..review_of(ended, ReviewId(house.services.ids.next()))
+    };
+    house.put(&first).await;
+    let again = Build {
+        head: Some(head),
+        completed_at: ended.completed_at.map(|at| at + TimeDelta::minutes(9)),
+        ..ended.clone()
+    };
+    house.lay(&again, tasks).await;
+    workshop.review().await;
+    let mut reviews = house.list::<Review>().await.into_iter();
+    reviews.find(|review| review.id != first.id).unwrap()
 }
 
 #[tokio::test]
@@ -189,6 +300,7 @@ fn review_of(build: &Build, id: ReviewId) -> Review {
         metrics: std::collections::BTreeMap::new(),
         notes: Vec::new(),
         ended_at: build.completed_at,
+        head: build.head.clone(),
         at: noon(),
     }
 }
@@ -293,6 +405,7 @@ async fn a_review_holds_who_said_what_to_a_task_and_when() {
         build_id: build.id,
         task_id: task.id.clone(),
         requested_by: "bob".to_owned(),
+        may_resume: false,
         guidance: Some(years.to_owned()),
     });
     for payload in [tell, retry] {

@@ -146,6 +146,21 @@ impl Workshop {
         made
     }
 
+    /// Joins a branch with `theirs` on top of `from` into the head, with `ours` on top of that; returns that branch and the head.
+    pub(crate) async fn join(
+        &self,
+        from: &CommitId,
+        theirs: &[(&str, &str)],
+        ours: &[(&str, &str)],
+    ) -> (CommitId, CommitId) {
+        let repo = self.house.directory.path().join("repo");
+        git(&repo, &["checkout", "-q", "-b", "others", from.as_str()]);
+        let other = commit(&repo, theirs);
+        git(&repo, &["checkout", "-q", "main"]);
+        git(&repo, &["merge", "-q", "--no-ff", "-m", "join", "others"]);
+        (other, self.later(ours).await)
+    }
+
     /// Has the prompts of attempts hold a lesson.
     pub(crate) async fn tell(&self, attempts: &[Attempt], lesson: KnowledgeId) {
         for attempt in attempts {

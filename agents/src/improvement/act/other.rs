@@ -136,6 +136,7 @@ fn empty(context: &Context, kind: ReviewKind, idea: &Slug) -> Review {
         metrics: std::collections::BTreeMap::new(),
         notes: Vec::new(),
         ended_at: None,
+        head: None,
         at: context.now(),
     }
 }

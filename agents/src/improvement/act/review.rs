@@ -44,10 +44,14 @@ pub(super) async fn build(
     let difference = difference(options, &reviewed, &mut notes).await;
     let findings = if reviewed.is_unbegun() {
         notes.push(UNBEGUN.to_owned());
-        Findings::default()
+        None
     } else {
         interpretation(options, &reviewed, difference.as_ref(), &mut notes).await?
     };
+    // What was left out is to be read at the next end.
+    let is_whole = |changed: &BuildChanges| changed.shown.left_out == 0;
+    let is_read = findings.is_some() && difference.as_ref().is_some_and(is_whole);
+    let findings = findings.unwrap_or_default();
     let mut ledger = Ledger::open(reviewed.lessons.iter().chain(&reviewed.carried));
     let gotchas = lessons::confirm(&mut ledger, &reviewed, context.now());
     let prevented = lessons::weigh(&mut ledger, &reviewed, context.now(), &mut notes);
@@ -64,6 +68,7 @@ pub(super) async fn build(
         metrics: metrics(&reviewed, prevented),
         notes,
         ended_at: reviewed.build.completed_at,
+        head: reviewed.build.head.clone().filter(|_| is_read),
         at: context.now(),
     };
     learn(&mut ledger, &mut review, &reviewed, findings, context).await?;
@@ -108,7 +113,8 @@ async fn difference(
     reviewed: &ReviewedBuild,
     notes: &mut Vec<String>,
 ) -> Option<BuildChanges> {
-    match context::changed(options.repository.local_clone(), reviewed).await {
+    let most = prompt::diff_bytes(options.engine.models().window_tokens(prompt::ROLE));
+    match context::changed(options.repository.local_clone(), reviewed, most).await {
         Ok(Some(changed)) => Some(changed),
         Ok(None) => {
             notes.push("the build made no commits".to_owned());
@@ -121,17 +127,16 @@ async fn difference(
     }
 }
 
-/// Asks a model what rules cannot see. No failure of it may lose the review.
+/// Asks a model what rules cannot see; none where none answered. No failure of it may lose the review.
 async fn interpretation(
     options: &ImprovementOptions,
     reviewed: &ReviewedBuild,
     changed: Option<&BuildChanges>,
     notes: &mut Vec<String>,
-) -> Result<Findings, AgentError> {
+) -> Result<Option<Findings>, AgentError> {
     let reading = reading(options, reviewed).await;
     let tools = reading.as_ref().map(|reading| reading.tools.clone());
-    let window = options.engine.models().window_tokens(prompt::ROLE);
-    let asked = match prompt::job(&options.prompts, (reviewed, changed), (tools, window)) {
+    let asked = match prompt::job(&options.prompts, (reviewed, changed), tools) {
         Ok(job) => {
             let (engine, never) = (&options.engine, CancellationToken::new());
             match engine.run(&job, &never, &SilentObserver).await {
@@ -144,12 +149,13 @@ async fn interpretation(
         }
         Err(reason) => Err(reason),
     };
-    Ok(asked.unwrap_or_else(|reason| {
-        notes.push(format!(
-            "reviewed by rules alone, without a model: {reason}"
-        ));
-        Findings::default()
-    }))
+    Ok(asked
+        .inspect_err(|reason| {
+            notes.push(format!(
+                "reviewed by rules alone, without a model: {reason}"
+            ));
+        })
+        .ok())
 }
 
 /// Lets the model look at what the build left. One that left nothing, or cannot be checked out, is judged by what is told.

@@ -7,6 +7,7 @@ use ropewalk_config::Trigger;
 use ropewalk_orchestrator::questions;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::question::About;
 use ropewalk_store::{ChangeSet, Query};
@@ -41,7 +42,7 @@ pub(super) async fn summary(
         ("conventions_updates", promoted.to_string()),
         (
             "top_learning",
-            top.content.chars().take(LESSON_LETTERS).collect(),
+            clip::letters(&top.content, LESSON_LETTERS).into_owned(),
         ),
     ]);
     let draft = options.templates.render(Trigger::WeeklySummary, &values);

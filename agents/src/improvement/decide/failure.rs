@@ -2,6 +2,7 @@
 
 use ropewalk_knowledge::{is_lesson, is_output};
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Action;
 
 /// What is known of a failure that no further try follows by itself.
@@ -97,7 +98,7 @@ pub fn lesson_of(action: Action, file: &str, tries: usize, output: &str) -> Opti
             .any(|fault| plain.starts_with(fault) || plain.contains(": error"))
     });
     let line = named.or_else(|| lines().next())?;
-    let cut: String = line.chars().take(ERROR_LETTERS).collect();
+    let cut = clip::letters(line, ERROR_LETTERS);
     let verb = match action {
         Action::Create => "Creating",
         Action::Update => "Updating",
@@ -156,5 +157,8 @@ mod tests {
         assert_eq!(lesson_of(Action::Create, "src/lib.rs", 3, " \n"), None);
         let compared = "assertion `left == right` failed\n  left: 1\n right: 2";
         assert_eq!(lesson_of(Action::Create, "src/lib.rs", 3, compared), None);
+        let long = format!("error: {}", "no such thing ".repeat(40));
+        let lesson = lesson_of(Action::Create, "src/lib.rs", 3, &long).unwrap();
+        assert!(lesson.ends_with('…'), "what is cut says so: {lesson}");
     }
 }
