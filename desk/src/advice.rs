@@ -148,8 +148,8 @@ impl Advice for RequestError {
             Self::State { spec, .. } => {
                 format!("`ropewalk spec show {spec}` shows what became of it")
             }
-            Self::BeingWritten { spec, .. } => {
-                format!("say it once that is there; `ropewalk spec show {spec}` shows it then")
+            Self::BeingWritten { .. } => {
+                "say it once that is there; `ropewalk spec generate IDEA` waits for it, and has it written where nobody is at it".to_owned()
             }
             Self::Forbidden(error) => return error.next(),
             Self::Newer(_) => "look at it again, then decide".to_owned(),
@@ -236,6 +236,7 @@ impl Advice for SteerError {
 impl Advice for TaskError {
     fn next(&self) -> Option<String> {
         match self {
+            Self::Forbidden(error) => error.next(),
             Self::Unknown { build, .. } | Self::NoneOpen(build) => {
                 Some(format!("`ropewalk build show {build}` shows them"))
             }

@@ -394,8 +394,8 @@ pub struct Requirement {
     /// The document it comes from.
     #[serde(default = "brief")]
     pub source: String,
-    /// The id of the requirement of the revision before that it takes the place of, whether that one is still there or not;
-    /// left out where it takes nobody's.
+    /// Only in a changed plan: the id of another requirement, one of the revision before, whose place this one takes, whether that is
+    /// still there or not. One that only changes keeps its `id` and leaves this out, and so does one that is new beside the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<RequirementId>,
 }

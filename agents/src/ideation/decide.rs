@@ -190,12 +190,12 @@ pub fn as_it_is(title: &str, text: &str) -> Reply {
 /// Returns the phase that follows `phase`, if its gate is met; never more than one step, but for what is small: its brief
 /// says all that the phases ask for.
 ///
-/// For whom it is, what sets it apart and what speaks for its assumptions is asked of ventures, and less of what nobody has to
-/// be won for.
+/// For whom it is, what sets it apart and what could go wrong is asked of what people have to be won for, and what speaks for its
+/// assumptions of ventures alone. Nobody is held to more than every idea is before it is known which it is, and a gate that is left
+/// behind asks for nothing any more.
 pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Option<Phase> {
     let small = kind.is_some_and(IdeaKind::is_small);
-    // Whoever has not said that customers have to be found is asked for no proof that there are some.
-    let venture = kind == Some(IdeaKind::Venture);
+    let wins_people = kind.is_some_and(|kind| !kind.is_small());
     let has = |kind: &str| {
         signals
             .artifacts
@@ -208,11 +208,11 @@ pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Op
     }
     let met = match phase {
         Phase::Exploring => {
-            (small || has("target-user")) && has("problem") && has("solution-concept")
+            (!wins_people || has("target-user")) && has("problem") && has("solution-concept")
         }
         Phase::Narrowing => {
             has("mvp-features")
-                && (small || has("differentiator"))
+                && (!wins_people || has("differentiator"))
                 && exceeds(average_confidence(signals), SCOPED_ABOVE)
         }
         Phase::Validating => {
@@ -221,8 +221,8 @@ pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Op
                 .iter()
                 .filter(|made| made.kind == "validation")
                 .count();
-            let proven = !venture || validations >= VALIDATIONS;
-            small || proven && !signals.risks.is_empty()
+            let proven = kind != Some(IdeaKind::Venture) || validations >= VALIDATIONS;
+            !wins_people || proven && !signals.risks.is_empty()
         }
         Phase::Refining => sure || has("brief"),
         Phase::Complete => false,

@@ -7,6 +7,7 @@ use ropewalk_desk::specifications::{self, RequestError};
 use ropewalk_orchestrator::questions::{self, AskOutcome};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
 use ropewalk_schemas::payload::{IdeationCompleted, SpecApproved, SpecRejected};
 use ropewalk_schemas::question::About;
@@ -132,7 +133,7 @@ fn missing(spec: &Specification, absent: &[&str]) -> String {
 /// Says that the specification cannot be made, and why.
 fn refuse(context: &Context, spec: &Versioned<Specification>, reason: &str) -> ChangeSet {
     let mut changes = ChangeSet::new();
-    let reason: String = reason.chars().take(4_000).collect();
+    let reason = clip::letters(reason, 4_000).into_owned();
     changes.update(
         spec,
         &Specification {

@@ -36,15 +36,18 @@ pub fn estimate(tasks: &[Vec<u64>], history: &[TaskCost]) -> Price {
         let reading = match read {
             0 => String::new(),
             read => format!(
-                ", and {read} to {} for what they read",
-                read.saturating_mul(REQUESTS)
+                ", and {} to {} for what they read",
+                rounded(read),
+                rounded(read.saturating_mul(REQUESTS))
             ),
         };
         return Price {
-            tokens_low: count.saturating_mul(low).saturating_add(read),
-            tokens_high: count
-                .saturating_mul(high)
-                .saturating_add(read.saturating_mul(REQUESTS)),
+            tokens_low: rounded(count.saturating_mul(low).saturating_add(read)),
+            tokens_high: rounded(
+                count
+                    .saturating_mul(high)
+                    .saturating_add(read.saturating_mul(REQUESTS)),
+            ),
             micro_usd_low: None,
             micro_usd_high: None,
             basis: format!(
@@ -56,17 +59,27 @@ pub fn estimate(tasks: &[Vec<u64>], history: &[TaskCost]) -> Price {
     let (tokens_low, tokens_high) = quarters(history.iter().map(|cost| cost.tokens).collect());
     let dollars: Option<Vec<u64>> = history.iter().map(|cost| cost.micro_usd).collect();
     let dollars = dollars.map(quarters);
+    let of_all = |one: u64| rounded(count.saturating_mul(one));
     Price {
-        tokens_low: count.saturating_mul(tokens_low),
-        tokens_high: count.saturating_mul(tokens_high),
-        micro_usd_low: dollars.map(|(low, _)| count.saturating_mul(low)),
-        micro_usd_high: dollars.map(|(_, high)| count.saturating_mul(high)),
+        tokens_low: of_all(tokens_low),
+        tokens_high: of_all(tokens_high),
+        micro_usd_low: dollars.map(|(low, _)| of_all(low)),
+        micro_usd_high: dollars.map(|(_, high)| of_all(high)),
         basis: format!(
             "{} that landed in this project; {} now",
             counted(history.len(), "task"),
             counted(tasks.len(), "task")
         ),
     }
+}
+
+/// Rounds to two significant digits: no estimate knows more.
+fn rounded(value: u64) -> u64 {
+    let mut unit = 1;
+    while value / unit >= 100 {
+        unit *= 10;
+    }
+    value.saturating_add(unit / 2) / unit * unit
 }
 
 fn read_tokens(bytes: u64) -> u64 {
@@ -108,17 +121,17 @@ mod tests {
     fn the_first_quote_holds_what_the_tasks_have_to_read() {
         let kilobytes = |sizes: &[u64]| sizes.iter().map(|size| size * 1024).collect::<Vec<_>>();
         let rows = [
-            (vec![kilobytes(&[4])], (6_024, 63_072)),
-            (vec![kilobytes(&[64])], (21_384, 109_152)),
+            (vec![kilobytes(&[4])], (6_000, 63_000)),
+            (vec![kilobytes(&[64])], (21_000, 110_000)),
             // Nobody reads the rest of a file that is longer.
-            (vec![kilobytes(&[65])], (21_384, 109_152)),
-            (vec![kilobytes(&[4]), Vec::new()], (11_024, 123_072)),
+            (vec![kilobytes(&[65])], (21_000, 110_000)),
+            (vec![kilobytes(&[4]), Vec::new()], (11_000, 120_000)),
             // What was used for this was 143,000.
             (
                 vec![kilobytes(&[95, 107]), kilobytes(&[95, 107])],
-                (75_536, 316_608),
+                (76_000, 320_000),
             ),
-            (vec![vec![u64::MAX]; 2], (42_768, 218_304)),
+            (vec![vec![u64::MAX]; 2], (43_000, 220_000)),
         ];
         for (tasks, range) in rows {
             let price = estimate(&tasks, &[]);
@@ -126,12 +139,28 @@ mod tests {
         }
         let basis = estimate(&[kilobytes(&[4])], &[]).basis;
         assert!(
-            basis.ends_with("of 1 task, and 1024 to 3072 for what they read are assumed"),
+            basis.ends_with("of 1 task, and 1000 to 3100 for what they read are assumed"),
             "{basis}"
         );
         let landed = [cost(100, None)];
         let read = estimate(&[kilobytes(&[64])], &landed);
         assert_eq!(read, estimate(&tasks(1), &landed), "it is in what was used");
+    }
+
+    #[test]
+    fn no_more_digits_are_told_than_an_estimate_knows() {
+        for (value, told) in [
+            (0, 0),
+            (99, 99),
+            (104, 100),
+            (105, 110),
+            (10_003, 10_000),
+            (120_009, 120_000),
+            (995, 1_000),
+            (u64::MAX, 18_000_000_000_000_000_000),
+        ] {
+            assert_eq!(rounded(value), told, "{value}");
+        }
     }
 
     #[test]

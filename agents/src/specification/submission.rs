@@ -66,6 +66,13 @@ pub fn read_with_faults(value: &Value, facts: &Facts) -> Result<ModelSubmission,
     read_whole(value, facts).map_err(|faults| bounded(&faults))
 }
 
+/// Says to the model what people are told of a plan: none of it has to be mended, but who plans may know better.
+pub fn advice(warnings: &[String]) -> Option<String> {
+    let told = warnings.join("; ");
+    (!told.is_empty())
+        .then(|| format!("no fault, and may stay where there is a reason for it: {told}"))
+}
+
 /// Leaves out what is more than anybody reads.
 fn bounded(faults: &[String]) -> Vec<String> {
     let more = faults.len().saturating_sub(FAULTS);
@@ -149,8 +156,11 @@ fn plan(
         document => {
             let parts = validate::check_parts(document.as_ref(), &tasks, facts);
             let of_parts = parts.errors.into_iter();
-            errors.extend(of_parts.filter(|fault| !fault.contains(part::UNREAD)));
+            let is_theirs = |told: &String| !told.contains(part::UNREAD);
+            errors.extend(of_parts.filter(is_theirs));
             errors.extend(unchosen);
+            let warnings: Vec<String> = parts.warnings.into_iter().filter(is_theirs).collect();
+            errors.extend(advice(&warnings));
             return Err(errors);
         }
     };

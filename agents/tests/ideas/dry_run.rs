@@ -95,6 +95,44 @@ async fn what_cannot_be_read_hides_nothing_of_what_is_wrong_beside_it() {
 }
 
 #[tokio::test]
+async fn who_plans_is_told_what_people_are_beside_what_has_to_be_mended() {
+    let mut large = small_plan("Pets");
+    let more: Vec<String> = (1..=8).map(|number| format!("docs/{number}.md")).collect();
+    large["tasks"][1]["more_files"] = json!(more);
+    let faulty = |field: &str, value: Value| {
+        let mut faulty = large.clone();
+        faulty["tasks"][2][field] = value;
+        faulty
+    };
+    let told = "may stay where there is a reason for it: task `T-002` has 9 files; more than 8";
+    let mended =
+        |key: &str, fault: &str| rule(&format!("{key}, contains: ['{fault}', '{told}']"), &large);
+    for (script, calls) in [
+        // Nobody has to hand it in again for that.
+        (rule("attempt: 1", &large), 1),
+        (
+            rule("attempt: 1", &faulty("priority", json!(11)))
+                + &mended("attempt: 2", "`T-003` has a priority"),
+            2,
+        ),
+        (
+            rule("turn: 1", &faulty("estimate_minutes", json!("long")))
+                + &mended("turn: 2", "`estimate_minutes`: "),
+            2,
+        ),
+    ] {
+        let house = House::new(&script).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        let record = house.spec(spec).await;
+        assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+        assert_eq!(house.calls(), calls);
+        let warnings = house.revision(spec, 1).await.validation.join("\n");
+        assert!(warnings.contains("`T-002` has 9 files"), "{warnings}");
+    }
+}
+
+#[tokio::test]
 async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
     let checks = ["true", "nosuchtool --all", "sh tests/of-this-plan.sh"];
     let house = House::new(&rule("idea: pets", &checked_by(&checks))).await;

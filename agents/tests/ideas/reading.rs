@@ -325,8 +325,8 @@ async fn the_first_quote_holds_the_files_that_the_tasks_have_to_read() {
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
     let price = house.spec(spec).await.price.unwrap();
-    // Three tasks, of which one reads 17,000 bytes: once, or in each of three requests.
-    let range = (3 * 5_000 + 4_250, 3 * 60_000 + 3 * 4_250);
+    // Three tasks, of which one reads 17,000 bytes, which are 4,250 tokens: once, or in each of three requests.
+    let range = (19_000, 190_000);
     assert_eq!((price.tokens_low, price.tokens_high), range);
 }
 

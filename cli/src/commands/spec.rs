@@ -12,6 +12,7 @@ pub mod reject;
 pub mod revise;
 pub mod show;
 pub mod validate;
+mod writing;
 
 use clap::Subcommand;
 
@@ -35,7 +36,7 @@ pub enum Spec {
     Validate(validate::Validate),
     /// Approves one revision by its hash; its build begins.
     Approve(approve::Approve),
-    /// Asks for changes.
+    /// Asks for changes, and has another revision written.
     Revise(revise::Revise),
     /// Asks for changes by comments on lines.
     Comment(comment::Comment),
@@ -53,7 +54,7 @@ pub async fn run(noun: Spec, app: &App) -> Result<(), CliError> {
         Spec::Lines(verb) => verb.run(app).await,
         Spec::Validate(verb) => verb.run(app).await,
         Spec::Approve(verb) => Box::pin(verb.run(app)).await,
-        Spec::Revise(verb) => verb.run(app).await,
+        Spec::Revise(verb) => Box::pin(verb.run(app)).await,
         Spec::Comment(verb) => verb.run(app).await,
         Spec::Reject(verb) => verb.run(app).await,
     }

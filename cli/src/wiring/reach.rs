@@ -65,7 +65,7 @@ impl AgentHost {
         let holder = if self.has("ideation") {
             "`ropewalk idea chat`, which"
         } else if self.has("specification") {
-            "`ropewalk spec generate`, which"
+            "`ropewalk spec`, which"
         } else {
             "the process, which"
         };

@@ -308,6 +308,43 @@ fn a_specification_without_its_documents_is_refused_by_name_until_they_are_there
 }
 
 #[test]
+fn a_revision_is_written_by_the_verb_that_asks_for_it_where_nobody_else_runs() {
+    let world = World::scripted();
+    let first = specified(&world);
+    let id = text(&first["id"]);
+    let second = world.json("spec revise walks rests too");
+    assert_eq!(
+        (&second["id"], &second["state"], &second["revision"]),
+        (&first["id"], &json!("generated"), &json!(2))
+    );
+    assert_eq!(second["feedback"][0], "rests too");
+    assert_eq!(
+        second["content"]["document"]["title"], "Walks and rests",
+        "{second}"
+    );
+    let shown = world.json(&format!("spec show {id}"));
+    assert_eq!(shown["hash"], second["hash"]);
+}
+
+#[test]
+fn a_revision_that_nobody_is_left_to_write_is_taken_up_by_what_the_refusal_names() {
+    let world = World::scripted();
+    let first = specified(&world);
+    let (id, hash) = (text(&first["id"]), text(&first["hash"]));
+    // It asks for a revision as `spec revise` does, and waits for none.
+    let of = &hash[..16];
+    let comment = format!("spec comment {id} --of {of} --on spec.md:1 rests");
+    world.run(&comment);
+    let said = world.refused(&comment, 1);
+    assert!(said.contains("`ropewalk spec generate IDEA`"), "{said}");
+    let second = world.json("spec generate walks");
+    assert_eq!(
+        (&second["id"], &second["state"], &second["revision"]),
+        (&first["id"], &json!("generated"), &json!(2))
+    );
+}
+
+#[test]
 fn a_wish_for_another_revision_leaves_an_approval_as_it_was_given() {
     let world = World::scripted();
     let build = built(&world);
@@ -319,7 +356,11 @@ fn a_wish_for_another_revision_leaves_an_approval_as_it_was_given() {
         (&json!("ada"), &json!(1))
     );
 
-    world.run(&format!("spec revise {spec} rests too"));
+    // It asks for a revision as `spec revise` does, and waits for none.
+    let of = &text(&approval["hash"])[..16];
+    world.run(&format!(
+        "spec comment {spec} --of {of} --on spec.md:1 rests"
+    ));
     let asked = world.json(&show);
     assert_eq!(
         (&asked["state"], &asked["approval"]),

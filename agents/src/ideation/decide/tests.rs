@@ -130,16 +130,16 @@ fn a_phase_is_left_only_when_its_gate_is_met() {
 fn what_has_to_be_known_depends_on_the_kind_of_idea() {
     use IdeaKind::{Feature, Fix, Product, Tool, Venture};
     let told = signals(&[("problem", 0.9), ("solution-concept", 0.9)]);
-    let small = [Feature, Fix, Tool].map(Some);
-    let unproven = [&small[..], &[Some(Product), None]].concat();
+    // What nobody has named a kind for yet is held to what every idea is held to.
+    let wins_nobody = [Some(Feature), Some(Fix), Some(Tool), None];
+    let unproven = [&wins_nobody[..], &[Some(Product)]].concat();
     let scoped = signals(&[("mvp-features", 0.9)]);
     let risky = with_lines(0, 1);
     let nothing = signals(&[]);
     let cases = [
-        (Phase::Exploring, &told, small.as_slice()),
-        (Phase::Narrowing, &scoped, &small),
-        (Phase::Validating, &nothing, &small),
-        // What is proven is asked of ventures alone, and of nobody who has not said what it is.
+        (Phase::Exploring, &told, wins_nobody.as_slice()),
+        (Phase::Narrowing, &scoped, &wins_nobody),
+        (Phase::Validating, &nothing, &wins_nobody),
         (Phase::Validating, &risky, &unproven),
         (Phase::Refining, &nothing, &[]),
     ];

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::one_line;
 use crate::failure;
 use crate::specification::context::Material;
-use crate::specification::submission::{ModelSubmission, Plan};
+use crate::specification::submission::{self, ModelSubmission, Plan};
 use crate::specification::{SpecificationOptions, dry_run, earlier, prompt, validate};
 use crate::withdrawal::Commission;
 
@@ -65,6 +65,7 @@ pub(super) async fn draft(
         let dry = dry_run::run(options, &material.look.commit, &plan, &untried).await;
         let faults = plan.faults.len();
         let all = [plan.faults.clone(), dry.faults.clone()].concat();
+        let advice = submission::advice(&plan.warnings);
         if plan.faults.is_empty() {
             plan.dry_run = (!dry.untried).then_some(dry.count);
             plan.warnings
@@ -75,9 +76,10 @@ pub(super) async fn draft(
             handed_in = Some(plan);
         }
         let tried = if all.len() > faults { TRIED } else { "" };
+        let told: Vec<String> = all.iter().cloned().chain(advice).collect();
         let told = format!(
-            "not accepted;{tried} mend this and call again, with `amends` for what changes alone: {}",
-            all.join("; ")
+            "not accepted;{tried} mend this and call again, with `amends: true` for what changes alone: {}",
+            told.join("; ")
         );
         if !session.repair(&told) {
             let refusal = EngineError::Submission {

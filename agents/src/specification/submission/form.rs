@@ -18,15 +18,17 @@ const FILLED: [&str; 4] = ["context_read", "missing_inputs", "gotchas", "owner"]
 /// What a model hands in, from which its schema is made.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Form {
-    /// Whether this changes what stands: a revision that is shown, or what you handed in before. Then `document` and `tasks` hold what
-    /// changes alone: fields that are left out stay, requirements and tasks are joined by their `id`.
+    /// True where this call changes what stands already: the revision that you are shown, or what you handed in last where that came
+    /// back. Write what changes alone: a field that you leave out stays as it is; a requirement or task whose `id` is there already
+    /// changes in the fields that you give, and one with a new `id` is added; any other list takes the place of the old one. Where this
+    /// is left out, the call is the whole specification, and nothing of an earlier one counts.
     #[serde(default)]
     #[expect(
         dead_code,
         reason = "the schema is made of it; the draft reads the field by its name"
     )]
     amends: bool,
-    /// With `amends`: the ids of requirements and tasks that go.
+    /// With `amends: true` alone: the ids of the requirements and tasks that are taken out.
     #[serde(default)]
     #[expect(
         dead_code,

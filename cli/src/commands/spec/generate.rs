@@ -3,25 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ropewalk_desk::ideas::is_abandoned;
-use ropewalk_desk::specifications::{self, RequestError};
-use ropewalk_desk::views::question::QuestionView;
-use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_desk::specifications;
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
-use ropewalk_schemas::{Slug, SpecId, Subject};
+use ropewalk_schemas::{Slug, SpecId};
 use ropewalk_store::Query;
 
-use super::hash::FEWEST_DIGITS;
-use super::{given, show};
+use super::given;
+use super::writing::{self, WantedRevision};
 use crate::app::App;
-use crate::commands::question;
 use crate::error::CliError;
-use crate::ids::{IdeaText, last_digits};
-use crate::progress::Progress;
-use crate::wiring::{Crew, Reach, Vigil};
-
-/// Who writes it.
-pub(super) const ROLE: &str = "specification";
+use crate::ids::IdeaText;
+use crate::wiring::{Crew, Reach};
 
 /// How much to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,50 +89,23 @@ struct GenerationRequest {
 
 impl GenerationRequest {
     async fn make(self, app: &App, reach: &Reach) -> Result<(), CliError> {
-        reach.require(ROLE).await?;
+        reach.require(writing::ROLE).await?;
         if self.given {
             given::taken(reach, &self.slug).await?;
         }
-        let spec = self.request(reach).await?;
-        reach.wake()?;
+        let (spec, number) = self.request(reach).await?;
         let title = format!("writing the specification of `{}`", self.slug);
-        let progress = Progress::start(&app.output, &title);
-        let end = follow(reach, spec, &progress).await?;
-        progress.finish();
-        match end {
-            End::Made(spec) if spec.state == SpecState::Generated => {
-                let next = approval(&spec);
-                show::show(reach.store(), *spec, &app.output).await?;
-                next.map_or(Ok(()), |next| app.output.note(&next))
-            }
-            End::Made(spec) => {
-                let reason = spec
-                    .reason
-                    .unwrap_or_else(|| "it gives no reason".to_owned());
-                Err(CliError::refused(
-                    "rejected",
-                    format!("no specification was made: {reason}"),
-                ))
-            }
-            End::Asks(question) => {
-                let asked = QuestionView::from(*question);
-                app.output
-                    .show(&asked, |asked| question::show::human(&asked.question))?;
-                let id = last_digits(asked.question.id);
-                Err(CliError::refused(
-                    "waits-for-answer",
-                    (
-                        "there is no specification yet: it waits for an answer",
-                        format!("`ropewalk question answer {id} …` gives one"),
-                    ),
-                ))
-            }
-        }
+        let wanted = WantedRevision {
+            idea: self.slug,
+            spec,
+            number,
+        };
+        writing::show_written(app, reach, &wanted, &title).await
     }
 
     /// Asks for a specification, or returns the one that is being written already; an idea that was given just now may have
-    /// come to one by itself.
-    async fn request(&self, reach: &Reach) -> Result<SpecId, CliError> {
+    /// come to one by itself. Returns the number of the revision, too.
+    async fn request(&self, reach: &Reach) -> Result<(SpecId, u32), CliError> {
         let of_idea = Query::new().equal("idea", self.slug.as_str());
         let of_idea = if self.given {
             of_idea
@@ -148,67 +113,16 @@ impl GenerationRequest {
             of_idea.equal("state", SpecState::Draft.as_str())
         };
         if let Some(draft) = reach.store().list::<Specification>(of_idea).await?.pop() {
-            return Ok(draft.id);
+            let number = if draft.state == SpecState::Draft {
+                draft.next_revision()
+            } else {
+                draft.revision.max(1)
+            };
+            return Ok((draft.id, number));
         }
         let (context, user) = (reach.context()?, &reach.person()?.name);
         let complexity = self.complexity.into();
-        Ok(specifications::request(&context, &self.slug, user, complexity).await?)
+        let spec = specifications::request(&context, &self.slug, user, complexity).await?;
+        Ok((spec, 1))
     }
-}
-
-/// How the writing of a specification ended.
-enum End {
-    /// It is generated, or refused.
-    Made(Box<Specification>),
-    /// It waits for an answer.
-    Asks(Box<Question>),
-}
-
-async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, CliError> {
-    let subject = Subject::specification(id);
-    // Of a draft, the newest event is what was asked for.
-    let asked = reach.newest("spec.*", &subject).await?;
-    let mut vigil = Vigil::over(ROLE, subject, asked - 1)?;
-    loop {
-        // Before its state: what is generated asks for approval in the same commit, and that is no question of a draft.
-        let question = open_question(reach, id).await?;
-        let spec = reach.store().get::<Specification>(&id.to_string()).await?;
-        let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
-        // It was put away with its idea, and that is what there is to know.
-        if is_abandoned(reach.store(), &spec.idea).await? {
-            return Err(RequestError::Abandoned(spec.idea.clone()).into());
-        }
-        if spec.state != SpecState::Draft {
-            return Ok(End::Made(Box::new(spec.record)));
-        }
-        if let Some(question) = question {
-            return Ok(End::Asks(Box::new(question)));
-        }
-        let news = vigil
-            .look(reach, "the specification was not written")
-            .await?;
-        if let Some(news) = news {
-            progress.say(&news);
-        }
-        reach.pause().await?;
-    }
-}
-
-async fn open_question(reach: &Reach, spec: SpecId) -> Result<Option<Question>, CliError> {
-    let open = Query::new().equal("state", QuestionState::Pending.as_str());
-    let about = About::Specification { spec };
-    let questions = reach.store().list::<Question>(open).await?;
-    Ok(questions
-        .into_iter()
-        .map(|row| row.record)
-        .find(|question| question.about == about))
-}
-
-/// Says how a specification that was made is approved.
-fn approval(spec: &Specification) -> Option<String> {
-    let (id, hash) = (last_digits(spec.id), spec.hash.as_ref()?.to_string());
-    let hash = hash.get(..FEWEST_DIGITS).unwrap_or(&hash);
-    Some(format!(
-        "`ropewalk spec show {id}` shows it again; go on with `ropewalk spec approve {id} --hash {hash}`, or change it with `ropewalk spec revise {id} …`"
-    ))
 }

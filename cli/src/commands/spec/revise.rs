@@ -1,13 +1,14 @@
-//! Verb `spec revise`: asks for changes to the newest revision.
+//! Verb `spec revise`: asks for changes to the newest revision, and waits for the next one.
 
 use clap::Args;
 use ropewalk_desk::specifications;
-use ropewalk_schemas::SpecId;
-use serde::Serialize;
+use ropewalk_schemas::specification::Specification;
 
+use super::writing::{self, WantedRevision};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
+use crate::wiring::{Crew, Reach};
 
 /// The specification and what to change.
 #[derive(Debug, Args)]
@@ -19,31 +20,34 @@ pub struct Revise {
     feedback: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Receipt {
-    spec: SpecId,
-    requested: bool,
-}
-
 impl Revise {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?.id;
-        let feedback = self.feedback.join(" ");
-        specifications::revise(&desk.context(), spec, &desk.person()?.name, &feedback).await?;
-        desk.poke_or_say(&app.output)?;
-        app.output.show(
-            &Receipt {
-                spec,
-                requested: true,
-            },
-            |done| {
-                format!(
-                    "asked for a new revision; `ropewalk spec show {}` shows it once it is there",
-                    done.spec
-                )
-            },
-        )
+        let found = self.id.specification(&desk).await;
+        desk.close().await?;
+        let found = found?.record;
+        let (reach, _) = Reach::open(app, Crew::Specification, &found.idea.clone().into()).await?;
+        let written = write(app, &reach, &found, &self.feedback.join(" ")).await;
+        let closed = reach.close().await;
+        written.and(closed)
     }
+}
+
+async fn write(
+    app: &App,
+    reach: &Reach,
+    found: &Specification,
+    feedback: &str,
+) -> Result<(), CliError> {
+    reach.require(writing::ROLE).await?;
+    let (context, user) = (reach.context()?, &reach.person()?.name);
+    specifications::revise(&context, found.id, user, feedback).await?;
+    let wanted = WantedRevision {
+        idea: found.idea.clone(),
+        spec: found.id,
+        number: found.next_revision(),
+    };
+    let title = format!("writing another revision for `{}`", found.idea);
+    writing::show_written(app, reach, &wanted, &title).await
 }
