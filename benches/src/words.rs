@@ -62,6 +62,7 @@ impl Words {
             build_id: self.build,
             task_id: task,
             requested_by: "ada".to_owned(),
+            may_resume: false,
             guidance: Some(self.guidance.clone()),
         })
     }

@@ -342,6 +342,7 @@ impl From<LandingError> for CliError {
 impl From<TaskError> for CliError {
     fn from(error: TaskError) -> Self {
         match error {
+            TaskError::Forbidden(error) => error.into(),
             TaskError::Unknown { build, task } => {
                 Self::unknown("task", task, &format!("build show {build}"))
             }

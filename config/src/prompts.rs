@@ -96,9 +96,10 @@ pub enum Prompt {
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
     /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `standing`), `before` (`id`, `title`, `summary`,
     /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
-    /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `gate` (commands), `conventions` and `wishes` (those of its files
-    /// alone), `gotchas` (`text`), `failures` (`class`, `output`), `answers` (`question`, `answer`, `by`), `guidance`, `tools` and `budget`
-    /// (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
+    /// and `read_first` (`path`, `lines`, `bytes`, `outline`), `helpers` (of tests: `path`, `lines`, `signatures`), `gate` (commands),
+    /// `conventions` and `wishes` (those of its files alone), `gotchas` (`text`), `failures` (`class`, `output`), `answers`
+    /// (`question`, `answer`, `by`), `guidance`, `tools` and `budget` (lines), `packages`, `resumed`, `earlier` (`summary`,
+    /// `difference`).
     BuildTask,
     /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
@@ -251,6 +252,7 @@ mod tests {
                 {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
             ],
             "read_first": [{"path": "src/main.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn main()"}],
+            "helpers": [{"path": "tests/common/mod.rs", "lines": 9, "signatures": "fn world()"}],
             "conventions": "Of `src/AGENTS.md`: no panics.", "wishes": [{"text": "No macros.", "files": ["*.rs"]}],
             "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
             "answers": [{"question": "Tabs?", "answer": "spaces", "by": "ada"}],
@@ -390,6 +392,10 @@ mod tests {
                 );
                 for of_phases in ["open-ended", "narrow", "session on", "`target-user`"] {
                     assert!(!is_brief_enough || !text.contains(of_phases), "{text}");
+                }
+                let wins_people = kind == "product" || kind == "venture";
+                for of_customers in ["`target-user`", "`differentiator`", "at least one"] {
+                    assert!(wins_people || !text.contains(of_customers), "{text}");
                 }
                 assert_eq!(
                     text.contains("## What Is Still Open"),

@@ -399,14 +399,6 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// Says whether a requirement may rest on it.
-    pub const fn is_any(self) -> bool {
-        !matches!(
-            self,
-            Self::PassedBefore | Self::PassedWithoutWork | Self::RanNoTest
-        )
-    }
-
     /// Says whether nobody has seen a test of it fail for want of the work.
     pub const fn is_weak(self) -> bool {
         matches!(

@@ -309,6 +309,9 @@ pub struct Task {
     /// Kept work that the next attempt starts with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<CommitId>,
+    /// The files that were granted to that work beyond the declared ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resume_granted: Vec<RepoPath>,
     /// Kept work that goes to the gate again as it is, without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regate: Option<KeptWork>,
@@ -481,6 +484,14 @@ impl Task {
         self.heard = self.heard.max(words);
     }
 
+    /// Lets the next attempt start with kept work, and with the files that were granted to it.
+    pub fn resume(&mut self, kept: Option<KeptWork>) {
+        let kept = kept.map(|kept| (kept.candidate, kept.granted));
+        let (candidate, granted) = kept.unzip();
+        self.resume_from = candidate;
+        self.resume_granted = granted.unwrap_or_default();
+    }
+
     /// Returns the task of a build that nothing has happened to yet; `number` counts from 1.
     pub fn planned(build: BuildId, number: u32, block: TaskBlock) -> Self {
         Self {
@@ -509,6 +520,7 @@ impl Task {
             attempt: None,
             cause: None,
             resume_from: None,
+            resume_granted: Vec::new(),
             regate: None,
             joins: None,
             commit: None,

@@ -61,20 +61,15 @@ async fn changes(
         Payload::BuildPriority(wish) => control::rank(shared, context, wish).await,
         Payload::BuildTell(word) => {
             let about = (word.build_id, &word.task_id);
-            control::apply(
-                shared,
-                context,
-                about,
-                Input::Advise(word.text.clone()),
-                None,
-            )
-            .await
+            let input = Input::Advise(word.text.clone());
+            control::apply(shared, context, about, input, None).await
         }
         Payload::IdeaAbandoned(given_up) => abandon::abandoned(shared, context, given_up).await,
-        Payload::BuildMerged(merge) => files::merged(context, merge).await,
+        Payload::BuildMerged(merge) => files::merged(shared, context, merge).await,
         Payload::TaskRetry(retry) => {
             let guidance = retry.guidance.clone();
-            control::retry(shared, context, retry.build_id, &retry.task_id, guidance).await
+            let about = (retry.build_id, &retry.task_id);
+            control::retry(shared, context, about, guidance, retry.may_resume).await
         }
         Payload::LockRevoked(lost) => control::revoked(shared, context, lost).await,
         Payload::WorkAssigned(assignment) => control::assign(shared, context, assignment).await,
@@ -90,10 +85,11 @@ async fn changes(
             );
             match (decision.verdict, task, &decision.file) {
                 (Verdict::Skip, Some(task), _) => {
-                    control::skip(shared, context, build, task, "pm", reason).await
+                    let by = decision.decided_by.as_deref().unwrap_or("pm");
+                    control::skip(shared, context, build, task, by, reason).await
                 }
                 (Verdict::Retry, Some(task), _) => {
-                    control::retry(shared, context, build, task, None).await
+                    control::retry(shared, context, (build, task), None, false).await
                 }
                 (Verdict::Interrupt, Some(task), _) => {
                     let input = Input::Suspend {

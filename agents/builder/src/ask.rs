@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::questions::choice::{BranchMoved, BuildFinished, LandingRefused};
 use ropewalk_config::{QuestionDraft, Trigger, fenced};
+use ropewalk_desk::builds::landing;
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
@@ -17,7 +18,7 @@ use ropewalk_schemas::question::{
     About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
 };
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{BuildId, ChoiceId, CommitId, QuestionId, TaskId};
+use ropewalk_schemas::{BuildId, ChoiceId, CommitId, QuestionId};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 
 use ropewalk_gate::protected::ProtectedChange;
@@ -27,7 +28,7 @@ use super::decide::counts::TaskImpact;
 use super::decide::failure::recommended;
 use super::error::BuilderError;
 use super::land::LandError;
-use super::machine::TopicQuestion;
+use super::machine::{IllegalRequest, TopicQuestion, build};
 use super::scheduler::adopt::adopted;
 use tried::Tries;
 
@@ -35,6 +36,9 @@ use tried::Tries;
 const DIFFERENCE_BYTES: usize = 8 * 1024;
 /// So much of an error goes into a question; the whole lies in the evidence.
 const ERROR_BYTES: usize = 1_500;
+
+/// So many letters of an answer that a model offers are shown.
+const OPTION_LETTERS: usize = 400;
 
 /// A task that has used up its tries.
 pub(crate) struct FailedTask<'a> {
@@ -81,15 +85,8 @@ pub(crate) async fn task_failed(
     let draft = shared
         .questions
         .render(Trigger::TaskFailedRepeatedly, &values)?;
-    put(
-        shared,
-        context,
-        changes,
-        build,
-        about_task(build, task),
-        draft,
-    )
-    .await
+    let about = about_task(build, task);
+    put(shared, context, changes, build, about, draft).await
 }
 
 /// Writes a class as people and models read it.
@@ -100,17 +97,18 @@ pub(crate) fn class_name(class: FailureClass) -> String {
         .unwrap_or_default()
 }
 
-/// Asks what shall become of a task whose attempt was ended because it stood still.
-pub(crate) async fn task_interrupted(
+/// Asks what shall become of a task that stands for a reason which a person has to judge: its attempt was ended because it stood
+/// still ([`Trigger::TaskInterrupted`]), or its check could not run ([`Trigger::CheckHeld`]).
+pub(crate) async fn task_stands(
     shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
-    build: &Build,
-    task: &Task,
+    (build, task): (&Build, &Task),
+    trigger: Trigger,
     why: String,
 ) -> Result<Option<QuestionId>, BuilderError> {
     let values = BTreeMap::from([("task_id", task.id.to_string()), ("why", why)]);
-    let draft = shared.questions.render(Trigger::TaskInterrupted, &values)?;
+    let draft = shared.questions.render(trigger, &values)?;
     let about = about_task(build, task);
     put(shared, context, changes, build, about, draft).await
 }
@@ -186,28 +184,6 @@ async fn difference(
     ))
 }
 
-/// Asks what becomes of a task whose check could not run.
-pub(crate) async fn check_held(
-    shared: &SharedState,
-    context: &Context,
-    changes: &mut ChangeSet,
-    build: &Build,
-    task: &Task,
-    why: &str,
-) -> Result<Option<QuestionId>, BuilderError> {
-    let values = BTreeMap::from([("task_id", task.id.to_string()), ("why", why.to_owned())]);
-    let draft = shared.questions.render(Trigger::CheckHeld, &values)?;
-    put(
-        shared,
-        context,
-        changes,
-        build,
-        about_task(build, task),
-        draft,
-    )
-    .await
-}
-
 /// Asks what the model of a task wants to know, in its own words.
 pub(crate) async fn of_model(
     shared: &SharedState,
@@ -225,14 +201,21 @@ pub(crate) async fn of_model(
     let labels = question.options.iter().map(|option| option.label.as_str());
     let ids = ChoiceId::of_labels(labels);
     let choices = question.options.iter().zip(ids).map(|(option, id)| Choice {
-        description: option.meaning.clone(),
-        ..Choice::new(id, option.label.clone())
+        description: option.meaning.as_deref().map(on_one_line),
+        ..Choice::new(id, on_one_line(&option.label))
     });
+    let why_it_asks = match question.why.trim() {
+        "" => String::new(),
+        why => in_words_of_model("The model says why", why),
+    };
     let asking = QuestionRequest {
         kind: QuestionKind::Blocking,
         trigger: trigger.as_str().to_owned(),
-        text: in_words_of_model(&task.id, &question.question),
-        context: question.why.trim().to_owned(),
+        text: in_words_of_model(
+            &format!("The model of task {} asks", task.id),
+            &question.question,
+        ),
+        context: why_it_asks,
         choices: choices.collect(),
         free_text: true,
         default: None,
@@ -245,13 +228,20 @@ pub(crate) async fn of_model(
     put_asking(shared, context, changes, asking).await
 }
 
-/// Shows a question as one of a model in each of its lines, so that nobody takes it for one of this program.
-fn in_words_of_model(task: &TaskId, question: &str) -> String {
-    let lines = question.trim().replace('\n', "\n> ");
-    format!("The model of task {task} asks: {lines}")
+/// Shows words as those of a model in each of their lines, so that nobody takes them for words of this program.
+fn in_words_of_model(says: &str, words: &str) -> String {
+    let lines = words.trim().replace("\r\n", "\n");
+    let lines = lines.replace(['\n', '\r', '\u{2028}', '\u{2029}'], "\n> ");
+    format!("{says}: {lines}")
 }
 
-fn about_task(build: &Build, task: &Task) -> About {
+/// Shows what a model offers as an answer in one line: others below it would pass for those of this program.
+fn on_one_line(words: &str) -> String {
+    clip::line(words, OPTION_LETTERS)
+}
+
+/// Says that a question is about a task.
+pub(crate) fn about_task(build: &Build, task: &Task) -> About {
     About::Task {
         build: build.id,
         task: task.id.clone(),
@@ -265,7 +255,7 @@ pub(crate) async fn branch_moved(
     changes: &mut ChangeSet,
     build: &Build,
     found: Option<&CommitId>,
-) -> Result<Option<QuestionId>, BuilderError> {
+) -> Result<Build, BuilderError> {
     let shown = |commit: Option<&CommitId>| {
         commit.map_or_else(|| "no branch".to_owned(), ToString::to_string)
     };
@@ -280,42 +270,34 @@ pub(crate) async fn branch_moved(
         let on_top = BranchMoved::BuildOnTop.as_str();
         draft.choices.retain(|choice| choice.id.as_str() != on_top);
     }
-    let about = About::Build { build: build.id };
-    put(shared, context, changes, build, about, draft).await
+    put_about(shared, context, changes, build, draft).await
 }
 
-/// Asks how to go on with a branch that the user's repository does not take.
-pub(crate) async fn branch_refused(
+/// Asks how to go on with a build that something keeps until a person has looked: its branch, which the user's repository does not
+/// take ([`Trigger::BranchRefused`]), or work that ended the program too often ([`Trigger::BuildHeld`]).
+pub(crate) async fn held(
     shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
+    trigger: Trigger,
     why: String,
-) -> Result<Option<QuestionId>, BuilderError> {
-    let values = BTreeMap::from([("branch", build.branch.clone()), ("why", why)]);
-    let draft = shared.questions.render(Trigger::BranchRefused, &values)?;
-    let about = About::Build { build: build.id };
-    put(shared, context, changes, build, about, draft).await
-}
-
-/// Asks how to go on with a build whose work ended the program too often.
-pub(crate) async fn build_held(
-    shared: &SharedState,
-    context: &Context,
-    changes: &mut ChangeSet,
-    build: &Build,
-    why: String,
-) -> Result<Option<QuestionId>, BuilderError> {
-    let values = BTreeMap::from([("idea", build.idea.to_string()), ("why", why)]);
-    let draft = shared.questions.render(Trigger::BuildHeld, &values)?;
-    let about = About::Build { build: build.id };
-    put(shared, context, changes, build, about, draft).await
+) -> Result<Build, BuilderError> {
+    let values = BTreeMap::from([
+        ("idea", build.idea.to_string()),
+        ("branch", build.branch.clone()),
+        ("why", why),
+    ]);
+    let draft = shared.questions.render(trigger, &values)?;
+    put_about(shared, context, changes, build, draft).await
 }
 
 /// What landing a build that has ended comes to.
 pub(crate) struct BranchOutlook {
     /// What was shown of its requirements.
     pub(crate) requirements: String,
+    /// Whether no gate of the project had a part in the check of the whole; none where nobody knows.
+    pub(crate) lacks_gate: Option<bool>,
     /// What its review holds against it, a line each.
     pub(crate) objections: Vec<String>,
     /// Whether something else speaks against landing it.
@@ -332,7 +314,7 @@ pub(crate) async fn build_finished(
     build: &Build,
     counts: &TaskCounts,
     outlook: BranchOutlook,
-) -> Result<Option<QuestionId>, BuilderError> {
+) -> Result<Build, BuilderError> {
     let doubts = outlook.doubts || outlook.in_the_way.is_some() || !outlook.objections.is_empty();
     let in_the_way = outlook.in_the_way;
     let in_the_way = in_the_way.map(|error| Words::of(&error).to_string());
@@ -340,7 +322,10 @@ pub(crate) async fn build_finished(
     let buts: Vec<String> = buts.map(|but| format!("\n**But:** {but}")).collect();
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
-        ("buts", buts.concat()),
+        (
+            "buts",
+            landing::gate_line(outlook.lacks_gate) + &buts.concat(),
+        ),
         ("requirements", outlook.requirements),
         ("status", build.state.to_string()),
         ("complete", counts.complete.to_string()),
@@ -355,8 +340,7 @@ pub(crate) async fn build_finished(
         BuildFinished::Merge
     };
     draft.recommend(Some(best.as_str()));
-    let about = About::Build { build: build.id };
-    put(shared, context, changes, build, about, draft).await
+    put_about(shared, context, changes, build, draft).await
 }
 
 /// Asks whether to spend more than a budget allows.
@@ -365,7 +349,7 @@ pub(crate) async fn budget_exceeded(
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
-    task: Option<&TaskId>,
+    task: Option<&Task>,
     exceeded: &BudgetOverrun,
 ) -> Result<Option<QuestionId>, BuilderError> {
     let values = BTreeMap::from([
@@ -375,13 +359,8 @@ pub(crate) async fn budget_exceeded(
         ("limit", exceeded.limit.clone()),
     ]);
     let draft = shared.questions.render(Trigger::BudgetExceeded, &values)?;
-    let about = match task {
-        Some(task) => About::Task {
-            build: build.id,
-            task: task.clone(),
-        },
-        None => About::Build { build: build.id },
-    };
+    let whole = About::Build { build: build.id };
+    let about = task.map_or(whole, |task| about_task(build, task));
     let asking = QuestionRequest {
         topic: Some(exceeded.scope.clone()),
         ..QuestionRequest::of(draft, about, Some(&build.idea))
@@ -396,7 +375,7 @@ pub(crate) async fn landing_refused(
     changes: &mut ChangeSet,
     build: &Build,
     refusal: &LandError,
-) -> Result<Option<QuestionId>, BuilderError> {
+) -> Result<Build, BuilderError> {
     // Where it is told on one line, the next sentence follows it.
     let mut why = format!("{}.", Words::of(refusal));
     if let Some(sides) = refusal.sides() {
@@ -420,8 +399,34 @@ pub(crate) async fn landing_refused(
         let resolve = LandingRefused::Resolve.as_str();
         draft.choices.retain(|choice| choice.id.as_str() != resolve);
     }
+    put_about(shared, context, changes, build, draft).await
+}
+
+/// Puts a question about a whole build, and returns the build that waits for its answer; nothing is asked about one that is over.
+async fn put_about(
+    shared: &SharedState,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    draft: QuestionDraft,
+) -> Result<Build, BuilderError> {
+    if build::is_over(build) {
+        // Whoever asks so late would have nothing to do with an answer.
+        return Ok(build.clone());
+    }
     let about = About::Build { build: build.id };
-    put(shared, context, changes, build, about, draft).await
+    let asked = put(shared, context, changes, build, about, draft).await?;
+    Ok(note(context, build, asked)?)
+}
+
+/// Notes which question about a whole build is open, in place of the one before; none where nothing is asked any more.
+pub(crate) fn note(
+    context: &Context,
+    build: &Build,
+    asked: Option<QuestionId>,
+) -> Result<Build, IllegalRequest> {
+    let (after, _) = build::apply(build, build::Input::Ask(asked), context.now())?;
+    Ok(after)
 }
 
 /// Puts a question about a build, or about one of its tasks.

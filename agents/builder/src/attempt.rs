@@ -42,7 +42,7 @@ use tracing::{info, warn};
 use super::SharedState;
 use super::budget;
 use super::claim::Claim;
-use super::context::of_build;
+use super::context::{consents, of_build};
 use super::decide::failure::rest;
 use super::error::BuilderError;
 use super::isolation;
@@ -506,6 +506,8 @@ async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
     let mut background = Background::load(work).await?;
     background.earlier = earlier::find(work).await?;
     background.answers = earlier::answers(work).await?;
+    let (store, task) = (&work.context.store, &work.claim.task);
+    background.permissions = consents::permissions(store, task).await?;
     background.budget = prompt::budget(work).await?;
     Ok(background)
 }

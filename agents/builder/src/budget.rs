@@ -81,9 +81,12 @@ async fn changes(
         build = scene
             .build(&mut changes, build::Input::ExhaustBudget { scope })
             .await?;
-        let question =
-            ask::budget_exceeded(shared, context, &mut changes, &build, None, exceeded).await?;
-        build.question = build.question.or(question);
+        if !build::is_over(&build) {
+            let question =
+                ask::budget_exceeded(shared, context, &mut changes, &build, None, exceeded).await?;
+            // What is asked about something else holds it as before.
+            build = ask::note(context, &build, build.question.or(question))?;
+        }
     }
     // Of two attempts that meet the same end at once, one asks.
     changes.update(&rows.build, &build);
@@ -192,24 +195,23 @@ async fn go_on(
         changes.delete(wait);
     }
     let left = left.into_iter().map(|(scope, _)| scope).next();
-    let mut build = scene.build(changes, build::Input::Fund { left }).await?;
-    pass_on(context, &mut build, scope).await?;
-    Ok(build)
+    let build = scene.build(changes, build::Input::Fund { left }).await?;
+    pass_on(context, build, scope).await
 }
 
 /// Puts the next open question about a budget in the place of the one about `scope`; a question about something else
 /// holds the build as before.
-async fn pass_on(context: &Context, build: &mut Build, scope: &str) -> Result<(), BuilderError> {
-    if !ask::asks_about_budget(context, build).await? {
-        return Ok(());
+async fn pass_on(context: &Context, build: Build, scope: &str) -> Result<Build, BuilderError> {
+    if !ask::asks_about_budget(context, &build).await? {
+        return Ok(build);
     }
     let open = ask::open_questions(context, build.id).await?;
     let next = open.iter().find(|question| {
         let of_build = matches!(question.about, About::Build { .. });
         of_build && ask::is_of_budget(question) && question.topic.as_deref() != Some(scope)
     });
-    build.question = next.map(|question| question.id);
-    Ok(())
+    let next = next.map(|question| question.id);
+    Ok(ask::note(context, &build, next)?)
 }
 
 /// Lists the budgets that a whole build waits for, the longest wait first.
@@ -252,14 +254,8 @@ pub(crate) async fn new_day(
     let asked = |question: &Question| {
         ask::is_of_budget(question) && question.topic.as_ref() == Some(&scope)
     };
-    ask::close(
-        context,
-        &mut changes,
-        after.id,
-        "a new day has begun",
-        asked,
-    )
-    .await?;
+    let why = "a new day has begun";
+    ask::close(context, &mut changes, after.id, why, asked).await?;
     changes.update(&plan.build, &after);
     Ok(Some(changes))
 }

@@ -14,10 +14,10 @@ use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, retry_on_conflict};
+use ropewalk_store::{ChangeSet, CommitError, Versioned, retry_on_conflict};
 
 use super::SharedState;
-use super::context::{Plan, builds_in, of_build};
+use super::context::{Plan, attempts_at, builds_in, of_build};
 use super::decide::failure;
 use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
@@ -259,11 +259,7 @@ struct Round {
 
 /// Finds the conversation that an attempt goes on with: a new one where the last came to an end of its own.
 async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
-    let query = Query::new()
-        .equal("build", task.build.to_string())
-        .equal("task", task.id.as_str())
-        .order_by("number");
-    let attempts = context.store.list::<Attempt>(query).await?;
+    let attempts = attempts_at(&context.store, task.build, &task.id).await?;
     let refused_in = |round: u32| {
         let same = attempts.iter().filter(move |one| one.round == round);
         same.flat_map(|one| one.tries.iter().cloned())
@@ -361,9 +357,10 @@ async fn claim(
         .task(&mut changes, task, input)
         .await?;
     // A conversation that is gone through again finds the checkout as it was when it began.
-    claimed.resume_from = claimed
-        .resume_from
-        .filter(|kept| !round.made.contains(kept));
+    let kept = claimed.resume_from.as_ref();
+    if kept.is_some_and(|kept| round.made.contains(kept)) {
+        claimed.resume(None);
+    }
     changes.update(task, &claimed);
     changes.insert(&attempt);
     locks::acquire(&mut changes, request, now);

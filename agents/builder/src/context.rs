@@ -3,6 +3,7 @@
 pub(crate) mod consents;
 
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish;
@@ -58,6 +59,19 @@ pub(crate) async fn task(
     task: &TaskId,
 ) -> Result<Option<Versioned<Task>>, ReadError> {
     store.get::<Task>(&task_key(build, task)).await
+}
+
+/// Lists the attempts at a task, the first one first.
+pub(crate) async fn attempts_at(
+    store: &Store,
+    build: BuildId,
+    task: &TaskId,
+) -> Result<Vec<Versioned<Attempt>>, ReadError> {
+    let query = Query::new()
+        .equal("build", build.to_string())
+        .equal("task", task.as_str())
+        .order_by("number");
+    store.list::<Attempt>(query).await
 }
 
 /// Loads one build.

@@ -136,7 +136,7 @@ impl<'a> Scene<'a> {
                 Effect::CloseBudgetQuestions { why } => {
                     let trigger = Trigger::BudgetExceeded;
                     if ask::asks_about_budget(self.context, &after).await? {
-                        after.question = None;
+                        after = ask::note(self.context, &after, None)?;
                     }
                     ask::supersede_asked(self.context, changes, after.id, trigger, &why).await?;
                 }
@@ -184,15 +184,19 @@ impl<'a> Scene<'a> {
                 ask::task_failed(shared, context, changes, build, failed).await
             }
             Ask::Suspended { why } => {
-                ask::task_interrupted(shared, context, changes, build, task, why).await
+                let (about, trigger) = ((build, task), Trigger::TaskInterrupted);
+                ask::task_stands(shared, context, changes, about, trigger, why).await
+            }
+            Ask::Held { why } => {
+                let (about, trigger) = ((build, task), Trigger::CheckHeld);
+                ask::task_stands(shared, context, changes, about, trigger, why).await
             }
             Ask::Model(put) => ask::of_model(shared, context, changes, build, task, *put).await,
             Ask::Protected { candidate, files } => {
                 ask::protected_files(shared, context, changes, build, task, candidate, &files).await
             }
-            Ask::Held { why } => ask::check_held(shared, context, changes, build, task, &why).await,
             Ask::Budget(exceeded) => {
-                let about = Some(&task.id);
+                let about = Some(task);
                 ask::budget_exceeded(shared, context, changes, build, about, &exceeded).await
             }
         }

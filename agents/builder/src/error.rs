@@ -1,5 +1,7 @@
 //! Says what can keep a worker from its work: never the task's fault.
 
+use std::path::Path;
+
 use ropewalk_config::questions::RenderError;
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::AgentError;
@@ -56,6 +58,14 @@ pub(crate) enum BuilderError {
 }
 
 impl BuilderError {
+    /// Says that a file of the state directory could not be used.
+    pub(crate) fn of_file(path: &Path, source: std::io::Error) -> Self {
+        Self::File {
+            path: path.display().to_string(),
+            source,
+        }
+    }
+
     /// Returns whether it is over once a person is done with what is theirs, and nobody has to ask them: they look at the branch, or
     /// stopped what would publish it.
     pub(crate) const fn is_left_to_people(&self) -> bool {

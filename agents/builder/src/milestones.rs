@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::Task;
 use ropewalk_store::{ChangeSet, Query};
 
 use super::SharedState;
-use super::ask::put;
+use super::ask::{about_task, put};
+use super::context::attempts_at;
 use super::decide::counts::count;
 use super::decide::step::working_time;
 use super::error::BuilderError;
@@ -80,10 +80,7 @@ pub(crate) async fn takes_long(
     let Some(estimate) = task.block.estimate_minutes else {
         return Ok(());
     };
-    let about = About::Task {
-        build: build.id,
-        task: task.id.clone(),
-    };
+    let about = about_task(build, task);
     let trigger = Trigger::TaskComplexityExceeded;
     let of_trigger = Query::new()
         .equal("build", build.id.to_string())
@@ -92,10 +89,7 @@ pub(crate) async fn takes_long(
     if asked.iter().any(|question| question.about == about) {
         return Ok(());
     }
-    let of_task = Query::new()
-        .equal("build", build.id.to_string())
-        .equal("task", task.id.as_str());
-    let attempts = context.store.list::<Attempt>(of_task).await?;
+    let attempts = attempts_at(&context.store, build.id, &task.id).await?;
     let now = context.now();
     let spent = attempts.iter().fold(chrono::TimeDelta::zero(), |sum, one| {
         sum + (one.ended_at.unwrap_or(now) - one.started_at)

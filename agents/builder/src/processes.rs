@@ -74,10 +74,8 @@ impl Processes {
         if self.is_alone() {
             return Ok(Duty::Ours(None));
         }
-        fs::create_dir_all(&self.duties).map_err(|source| BuilderError::File {
-            path: self.duties.display().to_string(),
-            source,
-        })?;
+        fs::create_dir_all(&self.duties)
+            .map_err(|source| BuilderError::of_file(&self.duties, source))?;
         let number = build.0.as_u128() % DUTIES;
         let lock = FileLock::take(&self.duties.join(format!("{number}.lock")))?;
         Ok(lock.map_or(Duty::Theirs, |lock| Duty::Ours(Some(lock))))

@@ -75,10 +75,12 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     let preview = world.json(&format!("build land {build} --dry-run"));
     assert_eq!(
         preview,
-        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks", "requirements": "1 met" })
+        json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks", "requirements": "1 met", "without_gate": true })
     );
     let said = world.run(&format!("build land {build} --dry-run"));
-    assert!(said.contains("come along in `ideas/walks`"), "{said}");
+    for told in ["come along in `ideas/walks`", "gate: the project has none"] {
+        assert!(said.contains(told), "{told}: {said}");
+    }
     let bare_said = world.run(&format!("build land {build} --dry-run --without-ideas"));
     assert!(!bare_said.contains("come along"), "{bare_said}");
     assert_eq!(world.git(&["rev-parse", "main"]), before);

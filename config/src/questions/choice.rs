@@ -128,6 +128,8 @@ choices! {
     ProtectedFiles {
         /// The kept candidate goes to the gate again.
         Allow = "allow",
+        /// It stays as shown, and the work goes on from it with what a person says.
+        AllowAnd = "allow-and",
         /// The work goes on without them.
         Keep = "keep",
         /// The same, with what a person says.

@@ -12,7 +12,7 @@ use super::choice::{
 };
 
 /// The choices that not everybody may take.
-const NEEDS: [(Trigger, &str, Right); 29] = [
+const NEEDS: [(Trigger, &str, Right); 30] = [
     (
         Trigger::SpecComplete,
         SpecComplete::Start.as_str(),
@@ -21,6 +21,11 @@ const NEEDS: [(Trigger, &str, Right); 29] = [
     (
         Trigger::ProtectedFiles,
         ProtectedFiles::Allow.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::ProtectedFiles,
+        ProtectedFiles::AllowAnd.as_str(),
         Right::Approve,
     ),
     (
@@ -202,6 +207,9 @@ mod tests {
             ("decision_needed", "allow-call", Some(Right::Approve)),
             ("decision_needed", "allow-rule", Some(Right::Approve)),
             ("decision_needed", "leave", None),
+            ("protected_files", "allow", Some(Right::Approve)),
+            ("protected_files", "allow-and", Some(Right::Approve)),
+            ("protected_files", "guide", None),
             ("idea_created", "start", None),
             ("task_failed_repeatedly", "guide", None),
             ("task_failed_repeatedly", "skip", Some(Right::Stop)),

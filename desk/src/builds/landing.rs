@@ -19,6 +19,9 @@ use crate::people::{PermissionError, Person};
 use crate::views::review::{self, ObjectionView};
 use crate::views::trace::Trace;
 
+/// What is said of the gate where a project has none.
+pub const NO_GATE: &str =
+    "the project has none (`[gate]`): nothing was run but the own checks of the tasks";
 /// How many tasks are named that a landing would bring.
 const NAMED: usize = 12;
 
@@ -157,11 +160,22 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
     }
 }
 
+/// Returns the line that says where no gate had a part in what was seen: who lands it should not take the word of tasks for that of
+/// the project. Empty where one had, or nobody has looked.
+pub fn gate_line(lacks_gate: Option<bool>) -> String {
+    if lacks_gate == Some(true) {
+        format!("\n**Gate:** {NO_GATE}")
+    } else {
+        String::new()
+    }
+}
+
 /// Says in a few paragraphs what landing `build` comes to: from where to where, what was done and shown of it, what its
 /// review holds against it, and by which tasks.
 pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
     let trace = Trace::load(store, build).await?;
     let shown = Fulfilment::summed_up(&trace.fulfilments());
+    let gate = gate_line(trace.lacks_gate());
     let tasks = trace.into_tasks();
     let at = build.head.as_ref();
     let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));
@@ -199,7 +213,7 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     let objections = objections.concat();
     Ok(format!(
         "`{branch}`{at} goes into `{target}`; where no gate has seen what that comes to, one sees it first.{others}\n\n\
-         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{objections}{unseen}\n\n{}",
+         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}{gate}{objections}{unseen}\n\n{}",
         lines.join("\n")
     ))
 }

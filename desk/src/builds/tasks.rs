@@ -3,20 +3,24 @@
 use std::collections::BTreeSet;
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildTell, TaskRetry};
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned, task_key};
 
 use crate::length::{self, LengthError, SAID_BYTES};
-use crate::people::Person;
+use crate::people::{PermissionError, Person};
 use crate::views::build::holder::{self, HolderView};
 
 /// Says why nothing became of a wish about tasks.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] PermissionError),
     /// The build has no such task.
     #[error("no task is called `{task}`")]
     Unknown {
@@ -60,8 +64,16 @@ pub async fn of_build(store: &Store, build: BuildId) -> Result<Vec<Versioned<Tas
     store.list::<Task>(of_build).await
 }
 
-/// Asks for another round of tries of a task; a build that has ended without it runs again. Answers whether an attempt at it
-/// runs, which ends then.
+/// Refuses who may not ask for another round of tries of a task of a build: of one that a person stopped, who may not let it go on.
+pub fn may_retry(build: &Build, person: &Person) -> Result<(), PermissionError> {
+    if build.state == BuildState::Stopped && build.stop == Some(StopCause::Person) {
+        return person.demand(Right::Stop);
+    }
+    Ok(())
+}
+
+/// Asks for another round of tries of a task; a build that has ended without it runs again, and one that a person stopped for
+/// nobody but who may let it go on. Answers whether an attempt at it runs, which ends then.
 pub async fn retry(
     context: &Context,
     build: &Build,
@@ -78,6 +90,9 @@ pub async fn retry(
             .into());
     }
     illegal::run_again(build, "be resumed")?;
+    may_retry(build, person)?;
+    // A stop may be on its way that is not done yet, so that this goes with the wish in whatever state the build is.
+    let may_resume = person.demand(Right::Stop).is_ok();
     let context = context.for_claim(build.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
     changes.emit(context.event(
@@ -87,6 +102,7 @@ pub async fn retry(
             task_id: task.clone(),
             requested_by: person.name.to_string(),
             guidance,
+            may_resume,
         }),
     ));
     context.store.commit(changes).await?;

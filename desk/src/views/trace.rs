@@ -170,6 +170,12 @@ impl Trace {
         whole.map(EvidenceView::from).collect()
     }
 
+    /// Says whether no gate of the project had a part in the newest check of the whole; none where nobody has checked that.
+    pub fn lacks_gate(&self) -> Option<bool> {
+        let mut whole = self.evidence.iter().filter(|seen| seen.task.is_none());
+        Some(lacks_gate(whole.next_back()?, &self.tasks))
+    }
+
     /// Returns what is there for one requirement; none when nothing names it.
     pub fn requirement(&self, text: &str) -> Option<RequirementView> {
         let wanted = text.trim();
@@ -310,6 +316,12 @@ impl From<&Evidence> for EvidenceView {
             proof: evidence.proof,
         }
     }
+}
+
+/// Says whether no gate of the project had a part in a check of the whole: it ran the own checks of the tasks alone.
+pub fn lacks_gate(whole: &Evidence, tasks: &[Task]) -> bool {
+    let is_of_task = |name: &str| tasks.iter().any(|task| task.id.as_str() == name);
+    whole.not_run.is_empty() && whole.checks.iter().all(|run| is_of_task(&run.name))
 }
 
 fn named(task: &Task) -> Vec<RequirementId> {

@@ -104,4 +104,7 @@ pub struct TaskRetry {
     /// What to do differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
+    /// Whether who asked may let a build go on that a person stopped. An answer to a question never does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_resume: bool,
 }

@@ -116,6 +116,7 @@ fn react(role: &str, event: &Event, context: &Context) -> anyhow::Result<ChangeS
                 build_id: request.build_id,
                 task_id,
                 requested_by: "two".to_owned(),
+                may_resume: false,
                 guidance: None,
             };
             Some((subject, Payload::TaskRetry(retry)))

@@ -6,20 +6,19 @@ use ropewalk_config::questions::choice::{
     ProtectedFiles, TaskFailedRepeatedly, TaskInterrupted,
 };
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::StopCause;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, ChoiceId, Payload, TaskId};
-use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_store::{ChangeSet, Versioned};
 
 use super::{control, wishes};
 use crate::SharedState;
 use crate::budget;
 use crate::context;
-use crate::context::consents::refusals;
+use crate::context::consents::{self, all_refusals, said_of};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
@@ -181,7 +180,8 @@ async fn asked_still(
     Ok(row.filter(|row| row.question == Some(answer.question_id)))
 }
 
-/// With a yes the kept work goes to the gate as it was shown, without a model; with a no it is done without.
+/// With a yes the kept work goes to the gate as it was shown, without a model, unless a model has to hear what was said with it;
+/// with a no it is done without.
 async fn protected(
     shared: &SharedState,
     context: &Context,
@@ -193,18 +193,24 @@ async fn protected(
         return Ok(ChangeSet::new());
     };
     let key = answer.question_id.to_string();
-    let question = context.store.get::<Question>(&key).await?;
-    let asked = question.and_then(|row| row.record.content);
-    let refusals = refusals(asked.as_ref());
-    let input = match ProtectedFiles::of(answer.choice.as_ref()) {
-        Some(ProtectedFiles::Allow) => Input::Allow {
-            shown: shown(context, &row, asked).await?,
-            overruled: refusals,
+    let asked = context.store.get::<Question>(&key).await?;
+    let bound = asked.and_then(|row| row.record.content);
+    let overruled = all_refusals(bound.as_ref());
+    let said = said_of(bound.as_ref(), answer.answer.trim());
+    let choice = ProtectedFiles::of(answer.choice.as_ref());
+    let input = match choice {
+        Some(ProtectedFiles::Allow | ProtectedFiles::AllowAnd) => Input::Allow {
+            shown: shown(context, &row, bound).await?,
+            overruled,
+            // A model that has to hear it is told of the yes as well, as of all that was allowed.
+            told: said.filter(|_| choice == Some(ProtectedFiles::AllowAnd)),
         },
-        Some(ProtectedFiles::Guide) => Input::Forbid {
-            told: [refusals, vec![answer.answer.clone()]].concat(),
-        },
-        Some(ProtectedFiles::Keep) | None => Input::Forbid { told: refusals },
+        Some(ProtectedFiles::Guide | ProtectedFiles::Keep) | None => {
+            let allowed = consents::allowed_before(&context.store, &row).await?;
+            let mut told = consents::refusals(bound.as_ref(), &allowed);
+            told.extend(said.filter(|_| choice == Some(ProtectedFiles::Guide)));
+            Input::Forbid { overruled, told }
+        }
     };
     control::apply(shared, context, (build, task), input, None).await
 }
@@ -218,10 +224,7 @@ async fn shown(
     let Some(Content::Files { candidate, .. }) = asked else {
         return Ok(None);
     };
-    let attempts = Query::new()
-        .equal("build", task.build.to_string())
-        .equal("task", task.id.as_str());
-    let attempts = context.store.list::<Attempt>(attempts).await?;
+    let attempts = context::attempts_at(&context.store, task.build, &task.id).await?;
     let made = attempts
         .iter()
         .find(|attempt| attempt.candidate.as_ref() == Some(&candidate));

@@ -32,13 +32,8 @@ pub(super) async fn pause(
     if let Some(plan) = Plan::load(&context.store, request.build_id).await? {
         let told = pausing(&plan.records());
         let scene = Scene::new(shared, context, &plan.build);
-        steer(
-            &scene,
-            &mut changes,
-            &plan.build,
-            build::Input::Pause { told },
-        )
-        .await?;
+        let input = build::Input::Pause { told };
+        steer(&scene, &mut changes, &plan.build, input).await?;
     }
     Ok(changes)
 }
@@ -144,17 +139,18 @@ pub(super) async fn steer(
     Ok(())
 }
 
-/// Gives a task another round of tries; its build runs again, where it had ended.
+/// Gives a task another round of tries; its build runs again, where it had ended. One that a person stopped does so for an
+/// `express` wish alone, which takes the right to let it go on; an answer to a question does not.
 pub(super) async fn retry(
     shared: &SharedState,
     context: &Context,
-    build: BuildId,
-    task: &TaskId,
+    about: (BuildId, &TaskId),
     guidance: Option<String>,
+    express: bool,
 ) -> Result<ChangeSet, BuilderError> {
-    let revive = build::Input::Revive { express: true };
+    let revive = build::Input::Revive { express };
     let input = Input::Retry { guidance };
-    apply(shared, context, (build, task), input, Some(revive)).await
+    apply(shared, context, about, input, Some(revive)).await
 }
 
 /// Leaves a task out; one that runs is ended first.

@@ -14,10 +14,12 @@ use crate::context;
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::land;
+use crate::machine::build;
 use crate::machine::task::{Input, close_requests};
 
 /// Notes a merge; from then on the build owns nothing. Whose files they were stays known: the next owner builds on it.
 pub(super) async fn merged(
+    shared: &SharedState,
     context: &Context,
     merge: &BuildMerged,
 ) -> Result<ChangeSet, BuilderError> {
@@ -25,13 +27,9 @@ pub(super) async fn merged(
     let Some(build) = context::build(&context.store, merge.build_id).await? else {
         return Ok(changes);
     };
-    if build.merged.is_none() {
-        let after = Build {
-            merged: Some(merge.commit_id.clone()),
-            ..build.record.clone()
-        };
-        changes.update(&build, &after);
-    }
+    let scene = Scene::new(shared, context, &build);
+    let commit = merge.commit_id.clone();
+    control::steer(&scene, &mut changes, &build, build::Input::Merge { commit }).await?;
     land::disown(context, &mut changes, merge.build_id).await?;
     Ok(changes)
 }

@@ -5,7 +5,6 @@ use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::payload::ReviewCompleted;
 use ropewalk_schemas::review::Review;
@@ -55,17 +54,16 @@ pub(super) async fn reviewed(
     let context = of_build(context, &plan.build);
     let why = "the review found what speaks against it";
     ask::supersede_asked(&context, &mut changes, build, finished, why).await?;
-    let fulfilments = Trace::load(&context.store, &plan.build)
-        .await?
-        .fulfilments();
+    let trace = Trace::load(&context.store, &plan.build).await?;
     let outlook = BranchOutlook {
-        requirements: Fulfilment::summed_up(&fulfilments),
+        requirements: Fulfilment::summed_up(&trace.fulfilments()),
+        lacks_gate: trace.lacks_gate(),
         objections: objections(&review, build),
         doubts: false,
         in_the_way: None,
     };
     let counts = count(&plan.records());
-    let asked = ask::build_finished(
+    let after = ask::build_finished(
         shared,
         &context,
         &mut changes,
@@ -74,10 +72,6 @@ pub(super) async fn reviewed(
         outlook,
     )
     .await?;
-    let after = Build {
-        question: asked,
-        ..plan.build.record.clone()
-    };
     changes.update(&plan.build, &after);
     Ok(changes)
 }

@@ -7,9 +7,10 @@ use ropewalk_schemas::amount::counted_as;
 use ropewalk_schemas::attempt::{Attempt, Failure, FailureClass};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Task;
-use ropewalk_store::{Query, ReadError};
+use ropewalk_store::ReadError;
 
 use super::class_name;
+use crate::context::attempts_at;
 
 /// So many letters are told of what an agent said.
 const SAID_LETTERS: usize = 400;
@@ -25,11 +26,7 @@ pub(super) struct Tries {
 impl Tries {
     /// Reads them.
     pub(super) async fn load(context: &Context, task: &Task) -> Result<Self, ReadError> {
-        let query = Query::new()
-            .equal("build", task.build.to_string())
-            .equal("task", task.id.as_str())
-            .order_by("number");
-        let attempts = context.store.list::<Attempt>(query).await?;
+        let attempts = attempts_at(&context.store, task.build, &task.id).await?;
         let failures = attempts.iter().flat_map(|attempt| attempt.failures());
         // What a person allowed afterwards did not fail.
         let failures = failures.filter(|failure| failure.class != FailureClass::Tampered);

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ropewalk_engine::{AskReply, Asker, TaskQuestion};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::Query;
 
 use super::work::{Base, PendingQuestion, Work, based_on};
 use crate::SharedState;
+use crate::context::attempts_at;
 use crate::error::BuilderError;
 use crate::machine::TopicQuestion;
 
@@ -100,10 +101,7 @@ impl Questions {
         asked: &Question,
         next: Option<&Question>,
     ) -> Result<Vec<String>, BuilderError> {
-        let query = Query::new()
-            .equal("build", self.build.to_string())
-            .equal("task", self.task.as_str());
-        let attempts = self.context.store.list::<Attempt>(query).await?;
+        let attempts = attempts_at(&self.context.store, self.build, &self.task).await?;
         let asked_on = |question: &Question| {
             let attempts = attempts.iter().map(|row| &row.record);
             let before = attempts.filter(|one| {
@@ -133,10 +131,8 @@ fn in_words(changed: &[String]) -> String {
         return String::new();
     }
     let told = changed.iter().take(CHANGED);
-    let mut names: Vec<String> = told.map(|file| format!("`{file}`")).collect();
-    if changed.len() > CHANGED {
-        names.push(format!("and {} more", changed.len() - CHANGED));
-    }
+    let told = told.map(|file| format!("`{file}`"));
+    let names: Vec<String> = told.chain(and_more(changed.len(), CHANGED)).collect();
     format!(
         "\n\nSince you asked, others changed {}; your work stands on that now. Read such a file again, or the part of \
          it, before you change it.",

@@ -1,5 +1,7 @@
 //! Moves work between a slot and a commit: the candidate that an attempt makes, and kept work that it goes on from.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::FailureClass;
@@ -138,36 +140,66 @@ fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
     message.with_trailer("Ropewalk-Execution", build.to_string())
 }
 
-/// Lays out kept work on the base of an attempt, without what a person refused, and returns the commit of it there; none where
+/// Kept work as it lies in a slot.
+pub(super) struct LaidWork {
+    /// All of it, on the base of the attempt.
+    pub(super) commit: CommitId,
+    /// The files of which a person refused the change: each is as a commit has it of which they allowed it before, else as the base
+    /// has it.
+    pub(super) others: BTreeMap<String, Option<CommitId>>,
+}
+
+/// Lays out kept work on the base of an attempt, without what a person refused, but with what they allowed before that; none where
 /// nothing of it is there then, since it no longer fits or held nothing else.
 pub(super) async fn lay_out(
     work: &Work<'_>,
     slot: &mut Slot,
     kept: &CommitId,
-) -> Result<Option<CommitId>, BuilderError> {
+) -> Result<Option<LaidWork>, BuilderError> {
     let clone = &work.shared.clone;
     let base = work.base();
     let Rebase::Rebased(rebased) = clone.rebase(kept, &base).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
         return Ok(None);
     };
-    let refused = consents::refused_changes(&work.context.store, &work.claim.task).await?;
+    let (store, task) = (&work.context.store, &work.claim.task);
+    let refused = consents::refused_changes(store, task).await?;
+    let allowed = consents::allowed_before(store, task).await?;
+    let hash = |content: Option<Vec<u8>>| content.as_deref().map(ContentHash::of);
     let of_it = clone.changed_files(base.as_str(), rebased.commit.as_str());
-    let (mut left, mut taken) = (Vec::new(), 0);
+    let (mut left, mut others, mut is_empty) = (Vec::new(), BTreeMap::new(), true);
     for changed in of_it.await? {
-        let shown = clone.read_file(kept, &changed.path).await?;
-        let shown = shown.as_deref().map(ContentHash::of);
+        let shown = hash(clone.read_file(kept, &changed.path).await?);
         let is_it = |one: &FileChange| one.path == changed.path && one.after == shown;
-        if refused.iter().any(is_it) {
-            left.push(changed);
-        } else {
-            taken += 1;
+        if !refused.iter().any(is_it) {
+            is_empty = false;
+            continue;
         }
+        // A yes holds for the change of what it was shown.
+        let before = hash(clone.read_file(&base, &changed.path).await?);
+        let mut allowed = allowed.iter().map(|one| (&one.change, &one.candidate));
+        let again = allowed.find(|(one, _)| one.path == changed.path && one.before == before);
+        is_empty &= again.is_none();
+        others.insert(changed.path.clone(), again.map(|(_, at)| at.clone()));
+        left.push(changed);
     }
-    if taken == 0 {
+    if is_empty {
         return Ok(None);
     }
     let now = work.context.now();
     slot.lay_over(&rebased.commit, &left, now).await?;
-    Ok(Some(rebased.commit))
+    for (path, at) in &others {
+        if let (Some(at), Ok(place)) = (at, RepoPath::parse(path)) {
+            match clone.read_file(at, path).await? {
+                Some(content) => slot.files()?.write_file(&place, &content)?,
+                None => {
+                    slot.files()?.remove_file(&place)?;
+                }
+            }
+        }
+    }
+    Ok(Some(LaidWork {
+        commit: rebased.commit,
+        others,
+    }))
 }

@@ -5,16 +5,17 @@ use ropewalk_knowledge::{
     Draft, PlannedInjection, generalise, inject, record, retrieve, settle, teaches, telling_line,
 };
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Attempt, Failure};
+use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind};
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ComponentName, KnowledgeId, SpecId, Subject};
-use ropewalk_store::{ChangeSet, CommitError, Query};
+use ropewalk_store::{ChangeSet, CommitError};
 use tracing::debug;
 
 use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
+use crate::context::attempts_at;
 use crate::error::BuilderError;
 
 /// Gathers the lessons for the task's prompt: those that match now, then those that its specification carries and that may
@@ -142,13 +143,8 @@ async fn draft(
         .map(|lesson| lesson.globs)
         .filter(|globs| !globs.is_empty())
         .unwrap_or_else(|| vec![generalise(&block.file)]);
-    let query = Query::new()
-        .equal("build", rows.task.build.to_string())
-        .equal("task", rows.task.id.as_str());
-    let evidence = context
-        .store
-        .list::<Attempt>(query)
-        .await?
+    let attempts = attempts_at(&context.store, rows.task.build, &rows.task.id).await?;
+    let evidence = attempts
         .iter()
         .filter(|attempt| match mended {
             Some(failure) => attempt.failures().any(|one| one.attempt == failure.attempt),

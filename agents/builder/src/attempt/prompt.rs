@@ -2,6 +2,7 @@
 
 pub(super) mod background;
 pub(super) mod earlier;
+mod helpers;
 
 use std::sync::Arc;
 
@@ -125,6 +126,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "requirements": requirements(task, background),
         "sizes": background.sizes,
         "read_first": background.read_first,
+        "helpers": background.helpers,
         "gotchas": gotchas,
         "conventions": background.own.conventions,
         "wishes": background.own.wishes,
@@ -137,7 +139,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "gate": background.gate,
         "failures": failures,
         "answers": background.answers,
-        "guidance": task.told(),
+        "guidance": ([&background.permissions[..], task.told()].concat()),
         "tools": background.tools,
         "budget": background.budget,
         "packages": background.packages,

@@ -2,6 +2,7 @@
 
 pub(super) mod by_hand;
 
+use ropewalk_engine::llm::Reply;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{CommitId, RepoPath};
@@ -9,7 +10,7 @@ use ropewalk_workspace::Rebase;
 
 use super::ending::Fault;
 use super::joining;
-use super::report::Report;
+use super::report::{Lesson, Report, TaskResult};
 use super::work::{Work, held_now};
 use super::{Ending, Proposal, check_proposal, earlier, start};
 use crate::claim::conversation;
@@ -46,23 +47,53 @@ pub(super) async fn regate(
     report.preserve_ref = Some(preserved.reference);
     report.granted.clone_from(&kept.granted);
     report.summary = earlier::said_of(work, &kept.candidate).await?;
-    report.turn = handed_in(work).await?;
+    let last = last_reply(work).await?;
+    // No conversation goes on with it where that one has ended, and another one begins.
+    let going_on = last.as_ref();
+    let going_on = going_on.filter(|reply| reply.round == work.claim.round);
+    report.turn = going_on.map(|reply| reply.turn);
+    report.lesson = last.and_then(|reply| lesson_of(&reply.call, report.summary.as_deref()));
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     check_proposal(work, &Proposal { commit, allowed }, report).await
 }
 
-/// Returns the turn that handed the kept work in: the last one of the conversation that the attempt takes up, since nobody was asked
-/// for anything after it; none where that conversation has ended, and another one begins.
-async fn handed_in(work: &Work<'_>) -> Result<Option<u32>, BuilderError> {
+/// A reply in a conversation about a task.
+struct LoggedReply {
+    round: u32,
+    turn: u32,
+    call: ModelCall,
+}
+
+/// Finds the last reply about the task: it handed the kept work in, since nobody was asked for anything after it, unless a person
+/// made that.
+async fn last_reply(work: &Work<'_>) -> Result<Option<LoggedReply>, BuilderError> {
     let store = &work.context.store;
-    let conversation = conversation(&work.claim.task, work.claim.round);
-    let mut last = None;
-    for turn in 1.. {
-        let key = format!("{conversation}/{turn}");
-        if store.get::<ModelCall>(&key).await?.is_none() {
-            break;
+    for round in (1..=work.claim.round).rev() {
+        let conversation = conversation(&work.claim.task, round);
+        let mut last = None;
+        for turn in 1.. {
+            let key = format!("{conversation}/{turn}");
+            let Some(call) = store.get::<ModelCall>(&key).await? else {
+                break;
+            };
+            let call = call.into_inner();
+            last = Some(LoggedReply { round, turn, call });
         }
-        last = Some(turn);
+        if last.is_some() {
+            return Ok(last);
+        }
     }
-    Ok(last)
+    Ok(None)
+}
+
+/// Returns the lesson that came with the work of which this is the summary; none where the reply handed in other work. What a model
+/// calls the tool is left aside, since it may write the name in ways of its own.
+fn lesson_of(call: &ModelCall, summary: Option<&str>) -> Option<Lesson> {
+    let reply: Reply = serde_json::from_value(call.reply.clone()).ok()?;
+    let handed_in = reply.tool_uses().filter_map(|call| {
+        let result = serde_json::from_value::<TaskResult>(call.input.clone());
+        result.ok()
+    });
+    let mut of_it = handed_in.filter(|result| Some(result.summary.as_str()) == summary);
+    of_it.next()?.lesson
 }

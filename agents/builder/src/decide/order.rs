@@ -18,6 +18,7 @@ pub fn locked_files(task: &Task) -> Vec<RepoPath> {
         return Vec::new();
     }
     let granted = task.regate.iter().flat_map(|kept| &kept.granted);
+    let granted = granted.chain(&task.resume_granted);
     let mut files: Vec<RepoPath> = task.block.files().chain(granted).cloned().collect();
     files.sort_by_key(RepoPath::key);
     files.dedup_by_key(|file| file.key());

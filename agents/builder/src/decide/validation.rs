@@ -1,7 +1,9 @@
 //! Decides what the result of a validation gives people to decide (seed pipeline §11.6).
 
 use ropewalk_gate::whole::planted_beside;
+use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, Verdict};
+use ropewalk_schemas::clip;
 
 /// So many files with too few tests are named.
 const NAMED_FILES: usize = 5;
@@ -201,22 +203,22 @@ fn percent(line: &str) -> Option<f64> {
 }
 
 fn uncovered(output: &str, threshold: f64) -> Vec<String> {
-    output
-        .lines()
-        .filter(|line| {
-            let plain = line.to_lowercase();
-            let of_whole = ["total", "coverage", "all files"];
-            !of_whole.iter().any(|word| plain.contains(word))
-                && percent(line).is_some_and(|percent| percent < threshold)
-        })
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .take(NAMED_FILES)
-        .collect()
+    let is_low = |line: &&str| {
+        let plain = line.to_lowercase();
+        let of_whole = ["total", "coverage", "all files"];
+        !of_whole.iter().any(|word| plain.contains(word))
+            && percent(line).is_some_and(|percent| percent < threshold)
+    };
+    let low = || output.lines().filter(is_low);
+    let rest = and_more(low().count(), NAMED_FILES);
+    let named = low().take(NAMED_FILES);
+    let named = named.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    named.chain(rest).collect()
 }
 
 fn last_line(output: &str) -> String {
     let line = output.lines().rev().find(|line| !line.trim().is_empty());
-    line.unwrap_or_default().trim().chars().take(200).collect()
+    clip::letters(line.unwrap_or_default().trim(), 200).into_owned()
 }
 
 #[cfg(test)]
@@ -314,6 +316,15 @@ mod tests {
         };
         assert_eq!(found[0], expected);
         assert_eq!(found.len(), 2, "it passed all the same");
+        let files = (1..=7).map(|number| format!("src/{number}.rs 10 9 10.00%"));
+        let many: Vec<String> = files.chain(["TOTAL 70 63 10.00%".to_owned()]).collect();
+        let many = many.join("\n");
+        let found = asked(&evidence(Verdict::Passed, vec![tool(&many)]), 80);
+        let ValidationQuestion::Coverage { uncovered, .. } = &found[0] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(uncovered.len(), NAMED_FILES + 1);
+        assert_eq!(uncovered[NAMED_FILES], "and 2 more");
         let high = asked(&evidence(Verdict::Passed, vec![tool("TOTAL 10 1 80%")]), 80);
         assert!(matches!(
             high[..],

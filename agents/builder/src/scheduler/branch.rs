@@ -85,11 +85,7 @@ async fn settled(
     if what == BranchWish::BuildOnTop && adopted.is_none() {
         // It moved again, and no longer goes together with what landed: that is another question.
         let found = shared.clone.user_branch(&build.branch).await?;
-        let question = ask::branch_moved(shared, context, changes, build, found.as_ref()).await?;
-        return Ok(Build {
-            question,
-            ..build.clone()
-        });
+        return ask::branch_moved(shared, context, changes, build, found.as_ref()).await;
     }
     let scene = Scene::new(shared, context, build);
     let mut after = scene.build(changes, Input::SettleBranch).await?;
@@ -213,8 +209,8 @@ async fn refuse(
         why: Words::of(refusal).to_string(),
     };
     let scene = Scene::new(shared, &context, build);
-    let mut after = match scene.build(changes, input).await {
-        Ok(after) => after,
+    let unlanded = match scene.build(changes, input).await {
+        Ok(unlanded) => unlanded,
         Err(BuilderError::Illegal(refused)) => {
             info!(build.id = %build.id, "the wish to land build `{}` came too late: {refused}", build.id);
             return Ok(());
@@ -222,16 +218,9 @@ async fn refuse(
         Err(error) => return Err(error),
     };
     // Whoever wanted it without that question is not asked two things about one branch.
-    let finished = Trigger::BuildFinished;
-    ask::supersede_asked(
-        &context,
-        changes,
-        build.id,
-        finished,
-        "its landing was refused",
-    )
-    .await?;
-    after.question = ask::landing_refused(shared, &context, changes, build, refusal).await?;
+    let (finished, why) = (Trigger::BuildFinished, "its landing was refused");
+    ask::supersede_asked(&context, changes, build.id, finished, why).await?;
+    let after = ask::landing_refused(shared, &context, changes, &unlanded, refusal).await?;
     changes.update(build, &after);
     Ok(())
 }

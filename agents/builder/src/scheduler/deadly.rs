@@ -104,13 +104,13 @@ async fn hold(
             detail: told.clone(),
         };
         let scene = Scene::new(shared, &context, &build);
-        let mut after = match scene.build(&mut changes, input).await {
-            Ok(after) => after,
+        let held = match scene.build(&mut changes, input).await {
+            Ok(held) => held,
             Err(BuilderError::Illegal(_)) => return Ok(Some(())),
             Err(error) => return Err(error),
         };
-        after.question =
-            ask::build_held(shared, &context, &mut changes, &build, told.clone()).await?;
+        let (trigger, why) = (Trigger::BuildHeld, told.clone());
+        let after = ask::held(shared, &context, &mut changes, &held, trigger, why).await?;
         changes.update(&build, &after);
         context.store.commit(changes).await?;
         Ok(Some(()))

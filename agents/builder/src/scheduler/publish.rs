@@ -189,14 +189,14 @@ pub(super) async fn contested(
     let input = Input::Contest {
         detail: detail.clone(),
     };
-    let mut after = scene.build(changes, input).await?;
-    after.question = match against {
+    let after = scene.build(changes, input).await?;
+    match against {
         Against::Moved(actual) => {
-            ask::branch_moved(shared, &context, changes, build, actual.as_ref()).await?
+            ask::branch_moved(shared, &context, changes, &after, actual.as_ref()).await
         }
         Against::Refused(_) | Against::Deadly(_) => {
-            ask::branch_refused(shared, &context, changes, build, detail).await?
+            let trigger = Trigger::BranchRefused;
+            ask::held(shared, &context, changes, &after, trigger, detail).await
         }
-    };
-    Ok(after)
+    }
 }

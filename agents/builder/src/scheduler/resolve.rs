@@ -50,13 +50,14 @@ impl Conflict {
         }
         let lacking = clone.log(Some(head), other).await?;
         let newest = lacking.iter().rev().take(NAMED_COMMITS);
+        let newest = newest.map(|commit| format!("- {} {}", commit.id.short(), commit.subject));
+        let older = lacking.len().saturating_sub(NAMED_COMMITS);
+        let older = (older > 0).then(|| format!("- and {older} older"));
         Ok(Some(Self {
             name: name.to_owned(),
             other: other.clone(),
             files,
-            commits: newest
-                .map(|commit| format!("- {} {}", commit.id.short(), commit.subject))
-                .collect(),
+            commits: newest.chain(older).collect(),
         }))
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::Context;
@@ -42,7 +41,7 @@ pub(crate) async fn write(
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(unusable(&path, source)),
+        Err(source) => return Err(BuilderError::of_file(&path, source)),
     };
     let story = Story::load(context, &plan).await?;
     let Some(updated) = updated(&text, &plan, &story, &path.display()) else {
@@ -50,8 +49,8 @@ pub(crate) async fn write(
     };
     // A reader sees the old file or the new one, never half of it.
     let fresh = path.with_extension("md.new");
-    std::fs::write(&fresh, updated).map_err(|source| unusable(&fresh, source))?;
-    std::fs::rename(&fresh, &path).map_err(|source| unusable(&path, source))
+    std::fs::write(&fresh, updated).map_err(|source| BuilderError::of_file(&fresh, source))?;
+    std::fs::rename(&fresh, &path).map_err(|source| BuilderError::of_file(&path, source))
 }
 
 /// Commits what became of the tasks to the tasks.md that travels with the code; returns the head that has it, and none
@@ -219,11 +218,4 @@ fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Optio
     }
     let updated = document.to_string();
     (updated != text).then_some(updated)
-}
-
-fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
-    BuilderError::File {
-        path: path.display().to_string(),
-        source,
-    }
 }

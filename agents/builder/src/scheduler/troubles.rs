@@ -11,9 +11,11 @@ use ropewalk_store::{ChangeSet, Query, Versioned, retry_on_conflict};
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::LOOKED_AFTER;
 use super::work::Work;
 use crate::SharedState;
-use crate::context;
+use crate::context::{self, builds_in};
+use crate::decide::counts::ADDITION;
 use crate::decide::failure::rest;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -34,23 +36,23 @@ pub(super) type Piece = (BuildId, Work);
 pub(super) struct Troubles(HashMap<Piece, Trouble>);
 
 /// A piece of work that failed so often in a row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Trouble {
     count: u32,
     rested: Option<TimeDelta>,
-    /// When it may be tried again.
-    until: Instant,
+    /// When it may be tried again; at once where it did not fail in this process.
+    until: Option<Instant>,
     /// What its build was given to say of it.
     shown: Option<String>,
 }
 
-impl Default for Trouble {
-    fn default() -> Self {
+impl Trouble {
+    /// A trouble that an earlier process told of, as far as that is known.
+    fn told(count: u32, told: &str) -> Self {
         Self {
-            count: 0,
-            rested: None,
-            until: Instant::now(),
-            shown: None,
+            count,
+            shown: Some(told.to_owned()),
+            ..Self::default()
         }
     }
 }
@@ -62,32 +64,38 @@ impl Troubles {
             let Some(piece) = piece_of(&alert.cause) else {
                 continue;
             };
-            let trouble = Trouble {
-                count: ALERT_AFTER,
-                shown: Some(alert.message.clone()),
-                ..Trouble::default()
-            };
+            let trouble = Trouble::told(ALERT_AFTER, &alert.message);
             self.0.entry(piece).or_insert(trouble);
+        }
+        // Of what failed less often nothing but the words in its build is left, and what somebody added to them.
+        for build in builds_in(&context.store, &LOOKED_AFTER).await? {
+            let told = build.reason.as_deref().unwrap_or_default();
+            let told = told.split(ADDITION).next().unwrap_or_default();
+            if let Some((work, count)) = Work::that_failed(told, ALERT_AFTER) {
+                let trouble = Trouble::told(count, told);
+                self.0.entry((build.id, work)).or_insert(trouble);
+            }
         }
         Ok(())
     }
 
     /// Returns whether a piece of work is not to be tried yet.
     pub(super) fn rests(&self, piece: Piece) -> bool {
-        let trouble = self.0.get(&piece);
-        trouble.is_some_and(|trouble| Instant::now() < trouble.until)
+        let until = self.0.get(&piece).and_then(|trouble| trouble.until);
+        until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Returns how long the next piece of work still rests.
     pub(super) fn due(&self) -> Option<Duration> {
         let now = Instant::now();
-        let resting = self.0.values().filter(|trouble| now < trouble.until);
-        resting.map(|trouble| trouble.until - now).min()
+        let ends = self.0.values().filter_map(|trouble| trouble.until);
+        let left = ends.map(|until| until.saturating_duration_since(now));
+        left.filter(|left| !left.is_zero()).min()
     }
 
     /// Lets a piece of work rest that waits for somebody, which is no failure.
     pub(super) fn wait(&mut self, piece: Piece, rest: Duration) {
-        self.0.entry(piece).or_default().until = Instant::now() + rest;
+        self.0.entry(piece).or_default().until = Some(Instant::now() + rest);
     }
 
     /// Counts a failure, and tells of it when it is not the first in a row.
@@ -102,13 +110,13 @@ impl Troubles {
         trouble.count += 1;
         let pause = rest(trouble.rested, &shared.options.tries);
         trouble.rested = Some(pause);
-        trouble.until = Instant::now() + pause.to_std().unwrap_or_default();
+        trouble.until = Some(Instant::now() + pause.to_std().unwrap_or_default());
         let told = piece.1.failed(trouble.count, error);
         warn!(build.id = %piece.0, "{told}");
         if trouble.count < SHOWN_FROM {
             return;
         }
-        match show(shared, context, piece, trouble.count, &told).await {
+        match show(shared, context, piece, trouble, &told).await {
             Ok(()) => trouble.shown = Some(told),
             Err(error) => {
                 warn!(build.id = %piece.0, "build `{}` cannot say what keeps it: {error}", piece.0);
@@ -145,12 +153,26 @@ impl Troubles {
     }
 }
 
+/// Returns what somebody added to what was shown, with what parts the two; none where the build does not say that any more.
+fn added_to<'a>(reason: Option<&'a str>, shown: &str) -> Option<&'a str> {
+    let added = reason?.strip_prefix(shown)?;
+    (added.is_empty() || added.starts_with(ADDITION)).then_some(added)
+}
+
+/// Returns what the build says with what was added; none where that is nothing.
+fn beside(told: Option<&str>, added: &str) -> Option<String> {
+    match told {
+        Some(told) => Some(format!("{told}{added}")),
+        None => added.strip_prefix(ADDITION).map(str::to_owned),
+    }
+}
+
 /// Writes into the build what keeps it, and alerts people when that has gone on for long.
 async fn show(
     shared: &SharedState,
     context: &Context,
     piece: Piece,
-    count: u32,
+    trouble: &Trouble,
     told: &str,
 ) -> Result<(), BuilderError> {
     retry_on_conflict!(BuilderError, piece.0, {
@@ -158,15 +180,17 @@ async fn show(
             return Ok(Some(()));
         };
         let mut changes = ChangeSet::new();
+        let shown = trouble.shown.as_deref();
+        let added = shown.and_then(|shown| added_to(build.reason.as_deref(), shown));
         let input = Input::Explain {
-            told: Some(told.to_owned()),
+            told: beside(Some(told), added.unwrap_or_default()),
         };
         let scene = Scene::new(shared, context, &build);
         let after = scene.build(&mut changes, input).await?;
         if after != build.record {
             changes.update(&build, &after);
         }
-        if count >= ALERT_AFTER {
+        if trouble.count >= ALERT_AFTER {
             let standing = context.store.get::<Alert>(&cause_of(piece)).await?;
             // Somebody may acknowledge it at the same time.
             if let Some(standing) = standing.filter(|alert| alert.cleared_at.is_none()) {
@@ -201,9 +225,10 @@ async fn take_back(
         let mut changes = ChangeSet::new();
         let build = context::build(&context.store, piece.0).await?;
         if let (Some(build), Some(shown)) = (build, &trouble.shown)
-            && build.reason.as_ref() == Some(shown)
+            && let Some(added) = added_to(build.reason.as_deref(), shown)
         {
-            let input = Input::Explain { told: next.clone() };
+            let told = beside(next.as_deref(), added);
+            let input = Input::Explain { told };
             let scene = Scene::new(shared, context, &build);
             let after = scene.build(&mut changes, input).await?;
             changes.update(&build, &after);
@@ -249,4 +274,32 @@ fn cause_of((build, work): Piece) -> String {
 fn piece_of(cause: &str) -> Option<Piece> {
     let named = cause.strip_prefix(FAMILY)?;
     Work::of(&format!("build/{named}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_shown_gives_its_place_and_what_somebody_added_to_it_stays() {
+        let shown = Work::Publication.failed(2, "no room; make some");
+        let added = format!("{shown}; left by ada");
+        for (reason, next, told) in [
+            (&shown, None, None),
+            (&shown, Some("more"), Some("more")),
+            (&added, None, Some("left by ada")),
+            (&added, Some("more"), Some("more; left by ada")),
+        ] {
+            let found = added_to(Some(reason), &shown).unwrap();
+            assert_eq!(beside(next, found).as_deref(), told, "{reason}");
+        }
+        for reason in [None, Some("paused on request")] {
+            assert_eq!(added_to(reason, &shown), None);
+        }
+        // Another process knows of the same words, and how often it was.
+        let found = added.split(ADDITION).next();
+        assert_eq!(found, Some(&*shown));
+        let read = Work::that_failed(&added, ALERT_AFTER);
+        assert_eq!(read, Some((Work::Publication, 2)));
+    }
 }

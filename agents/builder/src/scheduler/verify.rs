@@ -1,6 +1,6 @@
 //! Checks a build as a whole before it is called a success: cold, on its final head.
 
-use ropewalk_desk::views::trace::Trace;
+use ropewalk_desk::views::trace::{self, Trace};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
@@ -86,19 +86,20 @@ async fn conclude(
             let input = Input::Pass {
                 told: (!told.is_empty()).then(|| told.join("; ")),
             };
-            let mut build =
+            let ended =
                 settle::complete(shared, context, &mut changes, before, &tasks, input).await?;
             let in_the_way =
                 land::documents_in_the_way(&shared.clone, context, &plan, shared.options.landing)
                     .await;
-            build.question = ask::build_finished(
+            let build = ask::build_finished(
                 shared,
                 context,
                 &mut changes,
-                &build,
+                &ended,
                 &counts,
                 BranchOutlook {
                     requirements: Fulfilment::summed_up(&fulfilments),
+                    lacks_gate: Some(trace::lacks_gate(evidence, &tasks)),
                     objections: Vec::new(),
                     doubts,
                     in_the_way,
@@ -113,12 +114,11 @@ async fn conclude(
                 "the whole-build check failed: {}",
                 evidence.findings.join("; ")
             );
-            let mut build =
+            let failed =
                 settle::fail(shared, context, &mut changes, before, &tasks, reason).await?;
             let asked =
-                verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;
-            build.question = asked.or(build.question);
-            build
+                verdicts::ask_people(shared, context, &mut changes, &failed, evidence).await?;
+            ask::note(context, &failed, asked.or(failed.question))?
         }
         Verdict::Held => {
             let detail = format!("a check could not run: {}", evidence.findings.join("; "));

@@ -6,6 +6,8 @@ use ropewalk_schemas::BuildId;
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_store::{ChangeSet, ReadError};
 
+use crate::decide::counts::ADDITION;
+
 /// What is done for a build beside its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
@@ -56,10 +58,18 @@ impl Work {
         }
     }
 
-    /// Says that it failed so often in a row.
+    /// Says that it failed so often in a row, in words without what parts them from those that are added.
     pub(super) fn failed(self, count: u32, error: &str) -> String {
         let (told, often) = (self.told(), times(count));
+        let error = error.replace(ADDITION, ", ");
         format!("{told} failed {often} in a row and is tried again: {error}")
+    }
+
+    /// Returns the work of whose failures `told` speaks, and how often in a row it failed, from once to `most` times.
+    pub(super) fn that_failed(told: &str, most: u32) -> Option<(Self, u32)> {
+        let all = Self::ALL.into_iter();
+        let mut all = all.flat_map(|work| (1..=most).map(move |count| (work, count)));
+        all.find(|(work, count)| told.starts_with(&work.failed(*count, "")))
     }
 
     /// Says that the program died of it so often in a row.
@@ -114,5 +124,18 @@ mod tests {
         for other in ["build/7", "build/x/check", "task/x/T-1", "delivery/7/pm"] {
             assert_eq!(Work::of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_told_of_failures_names_its_work_and_what_is_told_of_deaths_names_none() {
+        for work in Work::ALL {
+            for count in 1..=5 {
+                let told = work.failed(count, "broken; mend it");
+                assert_eq!(Work::that_failed(&told, 5), Some((work, count)));
+                assert!(!told.contains(ADDITION), "{told}");
+            }
+            assert_eq!(Work::that_failed(&work.died(3), 5), None);
+        }
+        assert_eq!(Work::that_failed("paused on request", 5), None);
     }
 }

@@ -9,6 +9,7 @@ mod halting;
 mod hearing;
 mod meanwhile;
 mod milestones;
+mod refusing;
 mod reopening;
 mod second_task;
 mod verdicts;

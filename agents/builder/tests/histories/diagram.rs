@@ -215,11 +215,15 @@ fn waiting_inputs() -> Vec<(&'static str, Input)> {
             Input::Allow {
                 shown: None,
                 overruled: Vec::new(),
+                told: None,
             },
         ),
         (
             "its change is forbidden",
-            Input::Forbid { told: vec![text()] },
+            Input::Forbid {
+                overruled: Vec::new(),
+                told: vec![text()],
+            },
         ),
         ("its model is answered", Input::Answer),
         ("its check is tried again", Input::Recheck),

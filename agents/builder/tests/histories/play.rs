@@ -85,7 +85,6 @@ fn schedule(world: &mut World, chance: &mut StdRng) -> String {
         BuildState::Running if chance.random_bool(0.1) => {
             let detail = "moved".to_owned();
             world.build(build::Input::Contest { detail }).unwrap();
-            world.build.question = None;
             world.ask(About::Branch);
             return "the branch is moved".to_owned();
         }
@@ -316,12 +315,21 @@ fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
                 candidate,
                 granted: Vec::new(),
             });
-            let told = vec!["no".to_owned()];
+            let no = vec!["no".to_owned()];
             let input = match choice {
-                0 => Input::Forbid { told },
+                0 => Input::Forbid {
+                    overruled: no.clone(),
+                    told: no,
+                },
+                1 => Input::Allow {
+                    shown,
+                    overruled: no,
+                    told: None,
+                },
                 _ => Input::Allow {
                     shown,
-                    overruled: told,
+                    overruled: no,
+                    told: Some("and more".to_owned()),
                 },
             };
             world.task(place, input).unwrap();
@@ -352,7 +360,8 @@ fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
         About::Branch if choice > 0 => drop(world.build(build::Input::SettleBranch)),
         About::Task(_, Ask::Budget(_)) | About::Budget(_) | About::Branch => stop(world),
     }
-    world.build.question = world.build.question.filter(|open| *open != question);
+    let standing = world.build.question.filter(|open| *open != question);
+    world.build(build::Input::Ask(standing)).unwrap();
     told
 }
 

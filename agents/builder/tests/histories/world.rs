@@ -141,14 +141,18 @@ impl World {
     fn close(&mut self, is_meant: impl Fn(&About) -> bool) {
         self.questions.retain(|_, about| !is_meant(about));
         let open = |question: &QuestionId| self.questions.contains_key(question);
-        self.build.question = self.build.question.filter(open);
+        let standing = self.build.question.filter(open);
+        self.build(build::Input::Ask(standing)).unwrap();
     }
 
-    /// Asks about the whole build.
+    /// Asks about the whole build. What is asked about a budget leaves what is asked about something else where it is.
     pub(crate) fn ask(&mut self, about: About) {
         let question = QuestionId(self.fresh());
+        let is_of_budget = matches!(about, About::Budget(_));
+        let standing = self.build.question.filter(|_| is_of_budget);
         self.questions.insert(question, about);
-        self.build.question = self.build.question.or(Some(question));
+        let asked = standing.or(Some(question));
+        self.build(build::Input::Ask(asked)).unwrap();
     }
 
     /// Settles the build as the scheduler does, until nothing changes.

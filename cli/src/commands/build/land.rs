@@ -66,6 +66,9 @@ struct Prospect {
     comes_along: Vec<String>,
     /// How far its requirements are shown.
     requirements: String,
+    /// Whether the project has no gate, so that nothing was run but the own checks of the tasks; none where nobody has looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_gate: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objections: Vec<ObjectionView>,
 }
@@ -127,6 +130,7 @@ impl Land {
                 preview: explained(preview, app)?,
                 comes_along,
                 requirements: Fulfilment::summed_up(&trace.fulfilments()),
+                without_gate: trace.lacks_gate(),
                 objections: review::objections(&desk.store, &build).await?,
             };
             return app.output.show(&prospect, previewed);
@@ -178,8 +182,13 @@ fn previewed(prospect: &Prospect) -> String {
     let documents = preview.documents.as_ref().map_or_else(String::new, |folder| {
         format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
     });
+    let without_gate = if prospect.without_gate == Some(true) {
+        format!("gate: {}\n", landing::NO_GATE)
+    } else {
+        String::new()
+    };
     format!(
-        "build {}: {} {how}{gate}; nothing was landed\nrequirements: {}\n{}{documents}{objections}",
+        "build {}: {} {how}{gate}; nothing was landed\nrequirements: {}\n{without_gate}{}{documents}{objections}",
         preview.build,
         preview.into,
         prospect.requirements,

@@ -164,6 +164,7 @@ fn task() -> Value {
         "before": [{ "id": "T-001", "title": "keep the days", "summary": "They lie in a file.", "changed": ["src/d.rs (+1 -0)"] }],
         "sizes": [{ "path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()" }],
         "read_first": [{ "path": "src/d.rs", "lines": 1, "bytes": 20, "outline": "1-1  fn d()" }],
+        "helpers": [{ "path": "tests/common/mod.rs", "lines": 9, "signatures": "fn world()" }],
         "conventions": "Of `src/AGENTS.md`: no panics.", "wishes": wishes(), "gotchas": [{ "text": "mind the gap" }],
         "failures": [{ "class": "VALIDATION_FAILED", "output": "1 is not 2" }],
         "answers": [{ "question": "Tabs?", "answer": "spaces", "by": "ada" }],

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
-use ropewalk_engine::outline::{Language, outline, render_within};
+use ropewalk_engine::outline::{Language, outline_with_imports, render_within};
 use ropewalk_knowledge::wishes::{Wish, concerns, wishes};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
@@ -17,7 +17,9 @@ use ropewalk_store::{Query, Versioned, revision_key};
 use ropewalk_workspace::ChangedLines;
 use serde::Serialize;
 
+use super::super::candidate::LaidWork;
 use super::super::work::Work;
+use super::helpers::{self, TestHelper};
 use crate::context::Plan;
 use crate::error::BuilderError;
 
@@ -54,6 +56,8 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) sizes: Vec<Size>,
     /// And those that it has to read first.
     pub(in crate::attempt) read_first: Vec<Size>,
+    /// What the tests beside those of the task stand on.
+    pub(in crate::attempt) helpers: Vec<TestHelper>,
     /// What the gate runs beside the task's own check.
     pub(in crate::attempt) gate: Vec<String>,
     /// The tools of the project that this machine has, with their versions.
@@ -68,6 +72,8 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) earlier: Option<EarlierWork>,
     /// What earlier conversations about the task asked people, with what these answered.
     pub(in crate::attempt) answers: Vec<AnsweredQuestion>,
+    /// What people allowed the task to change, a line each.
+    pub(in crate::attempt) permissions: Vec<String>,
 }
 
 /// What people wrote and said of all work on some files.
@@ -149,7 +155,7 @@ impl Background {
         let own = &work.claim.task;
         let ([common, near], idea) = texts(work).await?;
         let [of_all, of_files] = wanted(work).await?;
-        let (sizes, read_first) = sizes(work, &work.base()).await?;
+        let (sizes, read_first) = sizes(work, None).await?;
         Ok(Self {
             common: Customs {
                 conventions: common,
@@ -165,6 +171,7 @@ impl Background {
             before: before(work, &tasks).await?,
             sizes,
             read_first,
+            helpers: helpers::find(work).await?,
             gate: gate(work).await?,
             tools: Vec::new(),
             budget: Vec::new(),
@@ -172,6 +179,7 @@ impl Background {
             resumed: false,
             earlier: None,
             answers: Vec::new(),
+            permissions: Vec::new(),
         })
     }
 }
@@ -181,10 +189,10 @@ impl Background {
     pub(in crate::attempt) async fn resume(
         &mut self,
         work: &Work<'_>,
-        laid: &CommitId,
+        laid: &LaidWork,
     ) -> Result<(), BuilderError> {
         self.resumed = true;
-        (self.sizes, self.read_first) = sizes(work, laid).await?;
+        (self.sizes, self.read_first) = sizes(work, Some(laid)).await?;
         Ok(())
     }
 }
@@ -264,8 +272,12 @@ async fn texts(work: &Work<'_>) -> Result<([Option<String>; 2], String), Builder
     ))
 }
 
-/// Measures the files of the task, and those that it reads first, as they are at a commit.
-async fn sizes(work: &Work<'_>, at: &CommitId) -> Result<(Vec<Size>, Vec<Size>), BuilderError> {
+/// Measures the files of the task, and those that it reads first, as they lie in the checkout: as the base has them, or as kept work
+/// that was laid over it.
+async fn sizes(
+    work: &Work<'_>,
+    laid: Option<&LaidWork>,
+) -> Result<(Vec<Size>, Vec<Size>), BuilderError> {
     let block = &work.claim.task.block;
     let mut files: Vec<&str> = block.files().map(RepoPath::as_str).collect();
     let own = files.len();
@@ -273,7 +285,16 @@ async fn sizes(work: &Work<'_>, at: &CommitId) -> Result<(Vec<Size>, Vec<Size>),
     // What it changes is told once.
     let before: Vec<&str> = before.filter(|path| !files.contains(path)).collect();
     files.extend(before);
-    let contents = work.shared.clone.read_files(at, &files).await?;
+    let base = work.base();
+    let places = files.iter().map(|path| {
+        let at = laid.map_or(&base, |laid| match laid.others.get(*path) {
+            None => &laid.commit,
+            Some(at) => at.as_ref().unwrap_or(&base),
+        });
+        (at, *path)
+    });
+    let places: Vec<(&CommitId, &str)> = places.collect();
+    let contents = work.shared.clone.read_places(&places).await?;
     let files = files.into_iter().map(str::to_owned).zip(contents);
     let mut sizes = outlined(files.collect()).await;
     // Nothing was measured where that broke.
@@ -321,7 +342,7 @@ fn measure(files: &[(String, Option<Vec<u8>>)]) -> Vec<Size> {
 
 fn outline_of(path: &str, content: Option<&[u8]>, most: usize) -> Option<String> {
     let source = String::from_utf8_lossy(content?);
-    let symbols = outline(Language::of(path)?, &source).ok()?;
+    let symbols = outline_with_imports(Language::of(path)?, &source).ok()?;
     (!symbols.is_empty() && most > LEAST_OUTLINE).then(|| render_within(&symbols, most, usize::MAX))
 }
 

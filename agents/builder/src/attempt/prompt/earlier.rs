@@ -13,6 +13,7 @@ use ropewalk_store::{Query, Versioned, task_key};
 
 use super::super::work::Work;
 use super::background::{AnsweredQuestion, EarlierWork};
+use crate::context::attempts_at;
 use crate::error::BuilderError;
 
 /// So much of a difference is told.
@@ -141,11 +142,7 @@ pub(in crate::attempt) async fn began(work: &Work<'_>) -> Result<DateTime<Utc>, 
 /// Lists the attempts at the task, the first one first.
 async fn attempts(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderError> {
     let attempt = &work.claim.attempt;
-    let query = Query::new()
-        .equal("build", attempt.build.to_string())
-        .equal("task", attempt.task.as_str())
-        .order_by("number");
-    Ok(work.context.store.list::<Attempt>(query).await?)
+    Ok(attempts_at(&work.context.store, attempt.build, &attempt.task).await?)
 }
 
 /// Returns the last work of an attempt, also where nobody handed it in, since it was ended from outside.

@@ -35,11 +35,18 @@ pub fn apply(
         | Input::GoOn => transition.pause(input),
         Input::Resume | Input::Revive { .. } | Input::AcceptRisk { .. } => transition.resume(input),
         Input::ExhaustBudget { .. } | Input::Fund { .. } => transition.budget(input),
-        Input::Land { .. } | Input::RefuseLanding { .. } => transition.landing(input),
+        Input::Land { .. } | Input::Merge { .. } | Input::RefuseLanding { .. } => {
+            transition.landing(input)
+        }
         Input::Abandon { told } => transition.abandon(told),
         _ => transition.course(input),
     }?;
     Ok((transition.build, transition.effects))
+}
+
+/// Says whether a build has ended for good: no answer makes it move again.
+pub fn is_over(build: &Build) -> bool {
+    build.state.has_ended() && illegal::is_over_for_good(build) && !build.gives_way()
 }
 
 /// A transition under way.
@@ -125,6 +132,10 @@ impl Transition {
                 if let Some(told) = told {
                     self.tell(&told);
                 }
+            }
+            // Nobody's answer makes one move that is over, whoever asks so late.
+            (_, Input::Ask(question)) => {
+                self.build.question = question.filter(|_| !is_over(&self.build));
             }
             (_, input) => return self.refuse(&input),
         }
@@ -300,6 +311,9 @@ impl Transition {
                     why: "the branch was landed".to_owned(),
                 });
             }
+            (_, Input::Merge { commit }) => {
+                self.build.merged.get_or_insert(commit);
+            }
             (State::Succeeded { .. }, Input::RefuseLanding { why }) => {
                 self.build.reason = Some(format!("not landed: {why}"));
             }
@@ -312,6 +326,8 @@ impl Transition {
 #[cfg(test)]
 mod tests {
     use ropewalk_schemas::build::BuildState;
+    use ropewalk_schemas::{CommitId, QuestionId};
+    use uuid::Uuid;
 
     use super::*;
     use crate::decide::fixture;
@@ -339,6 +355,68 @@ mod tests {
             let (after, _) = apply(&build, input, fixture::noon()).unwrap();
             let expected = if is_said { told } else { build.reason };
             assert_eq!(after.reason, expected, "{state} {pause_requested}");
+        }
+    }
+
+    #[test]
+    fn whatever_state_it_is_in_a_landing_elsewhere_is_noted_once_and_one_question_holds_it() {
+        let commit = |letter: &str| CommitId::parse(&letter.repeat(40)).unwrap();
+        let question = Some(QuestionId(Uuid::nil()));
+        for &state in BuildState::ALL {
+            let mut build = Build {
+                state,
+                ..fixture::build()
+            };
+            for input in [
+                Input::Ask(question),
+                Input::Merge {
+                    commit: commit("a"),
+                },
+                Input::Merge {
+                    commit: commit("b"),
+                },
+            ] {
+                let (after, effects) = apply(&build, input, fixture::noon()).unwrap();
+                assert_eq!(effects, []);
+                build = after;
+            }
+            assert_eq!(build.merged, Some(commit("a")), "{state}");
+            assert_eq!((build.state, build.question), (state, question));
+            let (free, _) = apply(&build, Input::Ask(None), fixture::noon()).unwrap();
+            assert_eq!(free.question, None, "{state}");
+        }
+    }
+
+    #[test]
+    fn no_question_holds_a_build_that_is_over() {
+        let question = Some(QuestionId(Uuid::nil()));
+        let commit = CommitId::parse(&"a".repeat(40)).unwrap();
+        let of = |state, stop| Build {
+            state,
+            stop,
+            ..fixture::build()
+        };
+        let landed = |state| Build {
+            merged: Some(commit.clone()),
+            ..of(state, None)
+        };
+        let amended = |completed_at| Build {
+            continued_by: Some(fixture::build().id),
+            completed_at,
+            ..of(BuildState::Stopped, Some(StopCause::Amended))
+        };
+        for (build, holds) in [
+            (of(BuildState::Succeeded, None), true),
+            (of(BuildState::Stopped, Some(StopCause::Person)), true),
+            (of(BuildState::Stopped, Some(StopCause::Abandoned)), false),
+            (landed(BuildState::Running), true),
+            (landed(BuildState::Succeeded), false),
+            // What still runs of it may need an answer.
+            (amended(None), true),
+            (amended(Some(fixture::noon())), false),
+        ] {
+            let (after, _) = apply(&build, Input::Ask(question), fixture::noon()).unwrap();
+            assert_eq!(after.question.is_some(), holds, "{build:?}");
         }
     }
 }

@@ -103,6 +103,11 @@ pub enum Input {
         /// How, for people.
         told: String,
     },
+    /// Somebody landed its branch by other ways, in whatever state it is.
+    Merge {
+        /// The head that has it.
+        commit: CommitId,
+    },
     /// Its branch could not be landed.
     RefuseLanding {
         /// Why, for people.
@@ -127,6 +132,8 @@ pub enum Input {
         /// What is told of it.
         told: Option<String>,
     },
+    /// A question about the whole of it is open, in place of the one before; none where nothing is asked any more.
+    Ask(Option<QuestionId>),
 }
 
 impl Input {
@@ -150,9 +157,10 @@ impl Input {
             Self::Amend { .. } => "be amended",
             Self::ExhaustBudget { .. } => "use up a budget",
             Self::Fund { .. } => "be given budget",
-            Self::Land { .. } | Self::RefuseLanding { .. } => "be landed",
+            Self::Land { .. } | Self::Merge { .. } | Self::RefuseLanding { .. } => "be landed",
             Self::AcceptRisk { .. } => "be checked again",
             Self::Explain { .. } | Self::Heed { .. } => "be told",
+            Self::Ask(_) => "hold a question",
         }
     }
 }

@@ -141,11 +141,15 @@ pub enum Input {
     Allow {
         /// The work that was shown, which goes to the gate as it is.
         shown: Option<KeptWork>,
-        /// What was said when the same was refused before, which holds no more.
+        /// What was said of earlier answers about the same, which hold no more.
         overruled: Vec<String>,
+        /// What was said with it, and is told before it lands; none where the work is right as it is.
+        told: Option<String>,
     },
     /// A person forbids the change that was asked about.
     Forbid {
+        /// What was said of earlier answers about the same, which hold no more.
+        overruled: Vec<String>,
         /// What the next attempt is told of that, one advice by file.
         told: Vec<String>,
     },

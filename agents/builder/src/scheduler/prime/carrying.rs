@@ -14,8 +14,7 @@ use ropewalk_store::{ChangeSet, Query, Record, Versioned, revision_key};
 use tracing::info;
 
 use crate::SharedState;
-use crate::context::Plan;
-use crate::context::consents;
+use crate::context::{Plan, attempts_at, consents};
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 
@@ -116,15 +115,13 @@ async fn work_of(
     context: &Context,
     task: &Task,
 ) -> Result<Option<CommitId>, BuilderError> {
-    let mut attempts = of_build::<Attempt>(context, task.build).await?;
-    attempts.retain(|attempt| attempt.task == task.id);
-    attempts.sort_by_key(|attempt| attempt.number);
-    for attempt in attempts.into_iter().rev() {
+    let attempts = attempts_at(&context.store, task.build, &task.id).await?;
+    for attempt in attempts.iter().rev() {
         let kept = match &attempt.preserve_ref {
             Some(reference) => shared.clone.resolve(reference).await?,
             None => None,
         };
-        let Some(made) = kept.or(attempt.candidate) else {
+        let Some(made) = kept.or_else(|| attempt.candidate.clone()) else {
             continue;
         };
         // One that handed in nothing, or gave up, is kept as well.

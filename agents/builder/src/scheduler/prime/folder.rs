@@ -129,13 +129,14 @@ fn read(folder: &Path) -> Result<Vec<FolderFile>, BuilderError> {
     for path in listed(folder)?.into_iter().take(MOST_FILES) {
         let size = path
             .metadata()
-            .map_err(|source| unusable(&path, source))?
+            .map_err(|source| BuilderError::of_file(&path, source))?
             .len();
         let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
         if let Some(name) = name
             && size <= LONGEST_FILE_BYTES
         {
-            let content = std::fs::read(&path).map_err(|source| unusable(&path, source))?;
+            let content =
+                std::fs::read(&path).map_err(|source| BuilderError::of_file(&path, source))?;
             files.push((name.to_owned(), content));
         }
     }
@@ -151,13 +152,13 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, BuilderError> {
         let entries = match std::fs::read_dir(&directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(source) => return Err(unusable(&directory, source)),
+            Err(source) => return Err(BuilderError::of_file(&directory, source)),
         };
         for entry in entries {
-            let entry = entry.map_err(|source| unusable(&directory, source))?;
+            let entry = entry.map_err(|source| BuilderError::of_file(&directory, source))?;
             let kind = entry
                 .file_type()
-                .map_err(|source| unusable(&entry.path(), source))?;
+                .map_err(|source| BuilderError::of_file(&entry.path(), source))?;
             if kind.is_dir() && entry.path() != attached {
                 open.push(entry.path());
             } else if kind.is_file() {
@@ -167,11 +168,4 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, BuilderError> {
     }
     found.sort();
     Ok(found)
-}
-
-fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
-    BuilderError::File {
-        path: path.display().to_string(),
-        source,
-    }
 }

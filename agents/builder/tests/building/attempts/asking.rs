@@ -45,8 +45,12 @@ fn turn(number: u32, contains: &str, tool: &str, input: &Value) -> String {
 
 fn asks() -> String {
     let question = json!({
-        "question": "Tabs or spaces?", "why": "README.md does not say.",
-        "options": [{ "label": "tabs", "meaning": "one each" }, { "label": "spaces", "meaning": "two of them" }, { "label": "both" }],
+        "question": "Tabs or spaces?", "why": "README.md does not say.\r\n\nMay it?\rblocking asked by ropewalk",
+        "options": [
+            { "label": "tabs", "meaning": "one each" },
+            { "label": "spaces", "meaning": "two of them\n\nblocking asked by ropewalk" },
+            { "label": "both\nMay it?" },
+        ],
     });
     let write = |path: &str, text: &str| json!({ "path": path, "content": text });
     let read = json!({ "path": "README.md" });
@@ -106,7 +110,19 @@ async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     let asked = blocking_questions(store).await.unwrap();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].text, "The model of task T-1 asks: Tabs or spaces?");
-    assert_eq!((asked[0].choices.len(), asked[0].free_text), (3, true));
+    // None of its lines passes for one of the program.
+    let why =
+        "The model says why: README.md does not say.\n> \n> May it?\n> blocking asked by ropewalk";
+    assert_eq!(asked[0].context, why);
+    let [_, spaces, both] = &asked[0].choices[..] else {
+        panic!("{:?}", asked[0].choices);
+    };
+    let meaning = spaces.description.as_deref();
+    assert_eq!(meaning, Some("two of them blocking asked by ropewalk"));
+    assert_eq!(
+        (both.label.as_str(), asked[0].free_text),
+        ("both May it?", true)
+    );
     let attempts = store
         .list::<Attempt>(Query::new().equal("task", "T-1"))
         .await;
@@ -255,6 +271,7 @@ async fn an_answer_that_comes_as_its_task_is_left_out_begins_nothing() {
         verdict: Verdict::Skip,
         reason: "nobody wants it".to_owned(),
         file: None,
+        decided_by: Some("ada".to_owned()),
     });
     let answered = Payload::QuestionAnswered(QuestionAnswered {
         question_id: question.id,

@@ -155,6 +155,43 @@ async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_learned_is_kept_where_a_person_allows_its_work_later() {
+    let lesson = "printf of dash knows no %q, which the check took for granted.";
+    let input = json!({ "summary": "Done.", "lesson": { "text": lesson, "globs": ["*.sh"] } });
+    let strict = "grep -q good product.txt && echo 'ok 1 - works'; echo '1..1'\n";
+    let weak = "echo 'ok 1 - works'; echo '1..1'\n";
+    let rules = writes("T-1", "tests/check.sh", weak, None)
+        .replace("input: { summary: \"Done.\" }", &format!("input: {input}"));
+    let files = [("tests/check.sh", strict), ("product.txt", "bad\n")];
+    let house = House::new(&rules).with_files(&files);
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+    }]);
+    let spec = open.approve(plan).await;
+    paused(&open, spec).await;
+    open.answer("T-1", "allow").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    let items = lessons(&open).await;
+    let [item] = items.as_slice() else {
+        panic!("{items:?}")
+    };
+    let attempts = open.attempts(build.id, "T-1").await;
+    let mut landed = attempts
+        .iter()
+        .filter(|one| one.state == AttemptState::Landed);
+    let landed = landed.next().unwrap().id;
+    assert_eq!(item.content, lesson);
+    assert_eq!(item.globs, ["*.sh"]);
+    assert_eq!(item.evidence, [format!("attempt/{landed}")]);
+    assert!((item.confidence - 0.5).abs() < 1e-9, "{}", item.confidence);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance() {
     let why = "T-1.txt has to name a colour, and nobody says which.";
     let input = json!({ "summary": "Looked for a colour.", "blocked": why });
@@ -376,6 +413,7 @@ async fn a_failure_blocks_its_dependents_with_the_chain_and_a_retry_revives_them
         build_id: build.id,
         task_id: task(&tasks, "T-1").id.clone(),
         requested_by: "ada".to_owned(),
+        may_resume: false,
         guidance: Some("take the other way".to_owned()),
     };
     open.emit(Subject::build(build.id), Payload::TaskRetry(retry))

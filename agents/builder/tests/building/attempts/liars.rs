@@ -155,10 +155,12 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
         let landed = open.git(&["show", "build/habits:tests/check.sh"]);
         let is_kept = state == TaskState::Waiting;
         assert_eq!(landed == TEST.trim_end(), is_kept, "{landed}");
-        let words = answer.strip_prefix("guide: ");
+        let words = answer.strip_prefix("guide: ").map(|words| {
+            format!("Asked about the change of `tests/check.sh`, a person said: {words}")
+        });
         if is_kept {
             let refused = "A person refused the change of `tests/check.sh` that was asked about: leave it as it is.";
-            let told: Vec<&str> = std::iter::once(refused).chain(words).collect();
+            let told: Vec<&str> = std::iter::once(refused).chain(words.as_deref()).collect();
             assert_eq!(task(&tasks, "L-6").guidance, told);
             open.answer("L-6", "allow").await;
         }
@@ -166,7 +168,7 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
         // The yes that came last holds: nobody is told of the no before it.
         let allowed = task(&tasks, "L-6");
-        let left: Vec<&str> = words.into_iter().collect();
+        let left: Vec<String> = words.into_iter().collect();
         assert_eq!(allowed.guidance, left);
         assert_eq!(allowed.told().len(), left.len());
         open.close().await;

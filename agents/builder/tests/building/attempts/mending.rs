@@ -255,6 +255,7 @@ async fn no_progress_is_followed_by_a_fresh_conversation_that_knows_all_of_it() 
         build_id: build.id,
         task_id: failed.id.clone(),
         requested_by: "ada".to_owned(),
+        may_resume: false,
         guidance: Some("turn it round".to_owned()),
     };
     open.emit(

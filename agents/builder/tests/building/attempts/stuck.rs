@@ -276,6 +276,9 @@ async fn a_person_is_asked_at_twenty_minutes_and_may_leave_it_out() {
     assert_eq!(ids, ["wait", "skip", "retry"]);
     case.open.answer("T-005", "skip").await;
     case.is_ended(TaskState::Skipped, "ada").await;
+    let events = case.open.events().await;
+    let skipped = events.iter().find(|(kind, _)| kind == "task.skipped");
+    assert_eq!(skipped.unwrap().1["skipped_by"], json!("ada"));
     case.open.close().await;
 }
 

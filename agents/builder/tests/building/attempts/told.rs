@@ -349,7 +349,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
             "- T-1 (done): create `a.txt`: keep the days",
             "### T-1: create `a.txt`: keep the days\nDays lie in a.txt, one a line.\nIt changed, in lines that came and went: a.txt (+1 -0)\n",
             "- FR-2: say how\n  In full: The README says how days are kept.\n  Accepted when: a stranger finds the file\n- and be short\n",
-            "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` defines, each with its lines:\n```\n1-2  def first()\n",
+            "## Read First\n- `long.py`: 160 lines, 960 bytes\n\nWhat `long.py` imports and defines, each with its lines:\n```\n1-2  def first()\n",
             "- `README.md`: 1 line, 12 bytes\n- not there yet: `b.txt`\n",
         ],
     );
@@ -363,5 +363,31 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         body.starts_with("Days lie in a.txt, one a line.\n\n- keep the days\n"),
         "{body}"
     );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_names_the_helpers_beside_the_tests_of_its_task() {
+    let helper = "def kept(count):\n    return [True] * count\n";
+    let test = "import unittest\n";
+    let files = [
+        ("helpers.py", helper),
+        ("tests/helpers.py", helper),
+        ("tests/test_days.py", test),
+    ];
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&files);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt", "read_first": ["tests/test_days.py"],
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let told = told(&house, "T-1");
+    let wanted = "Beside the tests, with what they define:\n- `tests/helpers.py`, 2 lines:\n```\ndef kept(count)\n```\n";
+    holds(&told, &[wanted]);
+    lacks(&told, &["`helpers.py`"]);
     open.close().await;
 }

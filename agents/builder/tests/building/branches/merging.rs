@@ -252,6 +252,7 @@ async fn review(open: &OpenHouse, build: &Build, missed: bool) {
         metrics: BTreeMap::new(),
         notes: Vec::new(),
         ended_at: build.completed_at,
+        head: None,
         at: open.context.now(),
     };
     let mut changes = ChangeSet::new();
@@ -271,6 +272,26 @@ async fn review(open: &OpenHouse, build: &Build, missed: bool) {
     ));
     open.services.store.commit(changes).await.unwrap();
     open.settled().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_decides_about_a_branch_is_told_where_the_project_has_no_gate() {
+    let gate = "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n";
+    let line = format!("\n**Gate:** {}\n", landing::NO_GATE);
+    for (files, is_told) in [
+        (&[("b.txt", "b\n")], true),
+        (&[("ropewalk.toml", gate)], false),
+    ] {
+        let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(files);
+        let open = house.open().await;
+        let build = built(&open).await;
+        let [asked] = open.questions("build_finished").await.try_into().unwrap();
+        assert_eq!(asked.text.contains(&line), is_told, "{}", asked.text);
+        let told = landing::prospect(&open.services.store, &build).await;
+        let told = told.unwrap();
+        assert_eq!(told.contains(&line), is_told, "{told}");
+        open.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

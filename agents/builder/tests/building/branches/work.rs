@@ -15,6 +15,7 @@ use ropewalk_store::{ChangeSet, Location, Query, Store, Versioned};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, LOOK_EVERY, OpenHouse, PATIENCE, git, request, writes};
+use crate::world::listener::Hold;
 
 fn one_task() -> Value {
     json!([{
@@ -102,6 +103,46 @@ async fn what_fails_again_and_again_is_shown_on_the_build_and_alerted_until_it_i
     })
     .await;
     open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_failed_in_an_earlier_process_is_said_no_more_once_it_is_done() {
+    let place = tempfile::tempdir().unwrap();
+    broken_git(place.path());
+    let house = house()
+        .with_programs(place.path().join("programs"))
+        .held_by(&Hold::new())
+        .with(|options| options.tries.backoff = Duration::from_secs(1));
+    let open = house.open().await;
+    let spec = open.approve(one_task()).await;
+    let (build, _) = open
+        .until(spec, |build, _| {
+            let reason = build.reason.as_deref().unwrap_or_default();
+            reason.contains("publishing the branch failed")
+        })
+        .await;
+    let alerts = until_alerts(&open, |_| true).await;
+    assert_eq!(alerts, [], "it has not failed so often yet");
+    // What a person decided meanwhile is no word of it.
+    open.change_build(build.id, |build| {
+        let reason = build.reason.take().unwrap_or_default();
+        build.reason = Some(format!("{reason}; left by ada"));
+    })
+    .await;
+    open.crash().await;
+
+    std::fs::remove_file(place.path().join("broken")).unwrap();
+    let open = house.open().await;
+    let (build, _) = open
+        .until(spec, |build, _| {
+            let reason = build.reason.as_deref();
+            reason.is_none_or(|reason| !reason.contains("publishing"))
+        })
+        .await;
+    assert_eq!(build.reason.as_deref(), Some("left by ada"));
+    assert_eq!(build.state, BuildState::Running);
+    assert_eq!(build.published, build.head);
+    open.crash().await;
 }
 
 /// Changes a build in a store that nobody works on, and has the program have died of `work` on it five times.

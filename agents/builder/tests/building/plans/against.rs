@@ -219,6 +219,7 @@ async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
         build_id: two.id,
         task_id: id.clone(),
         requested_by: "ada".to_owned(),
+        may_resume: false,
         guidance: None,
     };
     let subject = Subject::task(two.id, &id);
@@ -254,6 +255,7 @@ async fn leave_out_joining(open: &OpenHouse, two: &Build) {
         verdict: Verdict::Skip,
         reason: "nobody wants it".to_owned(),
         file: None,
+        decided_by: Some("ada".to_owned()),
     };
     let subject = Subject::task(two.id, &joining);
     open.emit(subject, Payload::DecisionMade(left_out)).await;

@@ -9,7 +9,7 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
 use super::two_builds::{create, owner, update};
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::house::{House, OpenHouse, request, task, writes};
 
 fn house() -> House {
     let rules = [
@@ -46,8 +46,18 @@ fn left_out(two: &Build) -> (Subject, Payload) {
         verdict: Verdict::Skip,
         reason: "nobody wants it".to_owned(),
         file: None,
+        decided_by: Some("ada".to_owned()),
     };
     (subject, Payload::DecisionMade(decided))
+}
+
+/// The task that asked gets another try, by who answered what PM asked.
+fn tried_again(two: &Build) -> (Subject, Payload) {
+    let id = TaskId::parse("TWO").unwrap();
+    let why = "its answer says so".to_owned();
+    let mut decided = DecisionMade::of_task((two.id, &id), Verdict::Retry, why);
+    decided.decided_by = Some("ada".to_owned());
+    (Subject::task(two.id, &id), Payload::DecisionMade(decided))
 }
 
 /// The owner gives the file.
@@ -105,5 +115,23 @@ async fn a_file_that_is_given_as_its_task_is_left_out_revives_nothing() {
     }
     open.services.store.commit(changes).await.unwrap();
     check_nothing_is_left(&open, second).await;
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_answered_after_a_person_stopped_the_build_sets_nothing_going() {
+    let house = house();
+    let open = house.open().await;
+    let (_, second, two) = asked(&open).await;
+    let stop = Payload::BuildStop(request(two.id));
+    open.emit(Subject::build(two.id), stop).await;
+    let (stopped, _) = open.ended(second).await;
+    assert_eq!(stopped.state, BuildState::Stopped);
+    let (subject, payload) = tried_again(&two);
+    open.emit(subject, payload).await;
+    open.settled().await;
+    let (build, tasks) = open.ended(second).await;
+    assert_eq!(build.state, BuildState::Stopped, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "TWO").commit, None);
     open.close().await;
 }

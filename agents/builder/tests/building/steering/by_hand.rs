@@ -2,7 +2,9 @@
 
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_store::Query;
 use serde_json::json;
 
 use super::second_task::{failed, house, retry};
@@ -150,7 +152,10 @@ async fn a_fix_that_the_build_went_on_upon_already_needs_no_model_either() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
-    let rules = writes("T-2", "T-2.txt", "fine\n", None);
+    let lesson = "check.sh of this repository greps for good alone";
+    let input = json!({ "summary": "Done.", "lesson": { "text": lesson } });
+    let rules = writes("T-2", "T-2.txt", "fine\n", None)
+        .replace("input: { summary: \"Done.\" }", &format!("input: {input}"));
     let house = House::new(&rules)
         .with(|options| options.tries.tries = 1)
         .with_files(&[("check.sh", "grep -q good T-2.txt\n")]);
@@ -183,5 +188,9 @@ async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
     let landed = task(&tasks, "T-2").commit.as_ref();
     assert_eq!(landed.map(ToString::to_string), Some(theirs));
     assert_eq!(house.calls(), calls, "no model was asked");
+    let learned = open.services.store.list::<KnowledgeItem>(Query::new());
+    let learned = learned.await.unwrap();
+    let is_of_model = learned.iter().any(|item| item.content == lesson);
+    assert!(!is_of_model, "a model learned nothing from it: {learned:?}");
     open.close().await;
 }

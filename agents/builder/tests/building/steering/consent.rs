@@ -129,6 +129,41 @@ async fn a_yes_lands_the_work_that_was_shown_and_no_model_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_with_words_keeps_what_was_shown_and_tells_them_before_it_lands() {
+    let rules = [
+        at_try(1, &writes("T-1", "tests/check.sh", WEAK, None)),
+        at_try(2, &writes("T-1", "product.txt", "fair\n", Some("say fair"))),
+    ];
+    let house = house(&rules.concat());
+    let open = house.open().await;
+    let mut plan = plan();
+    plan[0]["more_files"] = json!(["product.txt"]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-1", "allow-and: say fair").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let landed = |path: &str| open.git(&["show", &format!("build/habits:{path}")]);
+    assert_eq!(
+        (landed("tests/check.sh"), landed("product.txt")),
+        (WEAK.trim_end().to_owned(), "fair".to_owned())
+    );
+    let asked = open.questions("protected_files").await;
+    assert_eq!(asked.len(), 1, "the yes holds for what it was shown");
+    let said = "Asked about the change of `tests/check.sh`, a person said: say fair";
+    let allowed = "A person allowed the change of `tests/check.sh` that was asked about: keep that change as it is.";
+    let ended = task(&tasks, "T-1");
+    assert_eq!((ended.attempts, ended.failures.len()), (2, 0));
+    assert_eq!(ended.guidance, [said]);
+    let prompt = house.prompts("T-1").pop().unwrap();
+    for line in [allowed, said] {
+        assert!(prompt.contains(line), "{prompt}");
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_to_one_content_opens_nothing_to_another() {
     let fussy = format!("grep -q bad product.txt && {WEAK}");
     let rules = [
@@ -203,6 +238,13 @@ async fn a_no_takes_away_what_was_refused_and_leaves_the_rest_of_the_work() {
     let told = house.prompts("T-1").pop().unwrap();
     let less = "less the changes that a person refused";
     assert!(told.contains(less), "{told}");
+    // The files are told of as they lie there.
+    for size in [
+        format!("- also `tests/check.sh`: 1 line, {} bytes", TEST.len()),
+        "- `product.txt`: 1 line, 5 bytes".to_owned(),
+    ] {
+        assert!(told.contains(&size), "{size}: {told}");
+    }
     open.close().await;
 }
 
@@ -258,6 +300,7 @@ async fn work_that_was_done_again_is_asked_about_anew_and_the_older_question_is_
         build_id: build.id,
         task_id: task(&tasks, "T-1").id.clone(),
         requested_by: "ada".to_owned(),
+        may_resume: false,
         guidance: None,
     };
     open.emit(Subject::build(build.id), Payload::TaskRetry(retry))

@@ -265,6 +265,10 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
     }
     open.answer("T-1", "allow").await;
     heard_once(&house, &open, spec, (file, tabs.trim_end())).await;
+    // Who does not know of the yes would take back what it allowed.
+    let told = house.requests("T-1")[1].text();
+    let allowed = "A person allowed the change of `tests/check.sh` that was asked about";
+    assert!(told.contains(allowed), "{told}");
     open.close().await;
 }
 

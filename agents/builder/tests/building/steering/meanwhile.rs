@@ -296,6 +296,7 @@ async fn what_was_refused_before_an_amendment_is_not_told_after_it() {
     let second = of_revision(&open, spec, 2, |build| build.state == BuildState::Paused).await;
     assert_ne!(first.id, second.id);
     let said = open.tasks(second.id).await.remove(0).guidance;
-    assert_eq!(said, ["Keep it."], "what was refused is asked anew");
+    let heard = "Asked about the change of `tests/check.sh`, a person said: Keep it.";
+    assert_eq!(said, [heard], "what was refused is asked anew");
     open.close().await;
 }

@@ -8,8 +8,8 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{DeliveryFilter, DeliveryState};
 
-use super::second_task::{failed, house, retry};
-use crate::world::house::{OpenHouse, task};
+use super::second_task::{failed, house, retry, retry_as};
+use crate::world::house::{OpenHouse, request, task};
 
 /// Builds both tasks and leaves the second one out.
 async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
@@ -73,5 +73,30 @@ async fn a_skipped_task_of_a_landed_build_is_refused_in_words() {
     assert!(told[0].contains("ropewalk spec revise"), "{told:?}");
     let tasks = open.tasks(build.id).await;
     assert_eq!(task(&tasks, "T-2").state, TaskState::Skipped);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_that_a_person_stopped_goes_on_for_who_may_let_it_alone() {
+    let house = house();
+    let open = house.open().await;
+    let spec = failed(&open).await;
+    let (build, _) = open.until(spec, |_, _| true).await;
+    // The stop is done first, though the other try was wanted of a build that still ran.
+    let stop = Payload::BuildStop(request(build.id));
+    open.emit(Subject::build(build.id), stop).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Stopped);
+    retry(&open, &build, Some("write good")).await;
+    open.settled().await;
+    let stays = open.build(spec).await.unwrap();
+    assert_eq!(stays.state, BuildState::Stopped, "{:?}", stays.reason);
+    let tasks = open.tasks(build.id).await;
+    assert_eq!(task(&tasks, "T-2").guidance, ["write good"], "it is kept");
+    retry_as(&open, &build, None, true).await;
+    let (_, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    assert_eq!(task(&tasks, "T-2").state, TaskState::Complete);
     open.close().await;
 }

@@ -36,14 +36,25 @@ pub(super) async fn failed(open: &OpenHouse) -> SpecId {
     spec
 }
 
-/// Asks for another try of the second task.
+/// Asks for another try of the second task, as who may not let a stopped build go on.
 pub(super) async fn retry(open: &OpenHouse, build: &Build, guidance: Option<&str>) {
+    retry_as(open, build, guidance, false).await;
+}
+
+/// Asks for another try of the second task.
+pub(super) async fn retry_as(
+    open: &OpenHouse,
+    build: &Build,
+    guidance: Option<&str>,
+    may_resume: bool,
+) {
     let task = TaskId::parse("T-2").unwrap();
     let wish = TaskRetry {
         build_id: build.id,
         task_id: task.clone(),
         requested_by: "ada".to_owned(),
         guidance: guidance.map(str::to_owned),
+        may_resume,
     };
     open.emit(Subject::task(build.id, &task), Payload::TaskRetry(wish))
         .await;

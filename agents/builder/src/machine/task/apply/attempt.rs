@@ -127,7 +127,7 @@ impl Transition {
             && let Some(kept) = task.regate.take()
             && !resumes
         {
-            task.resume_from = Some(kept.candidate);
+            task.resume(Some(kept));
         }
         if !resumes {
             // Its first message tells all of it.
@@ -143,7 +143,7 @@ impl Transition {
         // What was asked while it was worked on, such as whether its model may do what it was refused, matters no more.
         self.close_questions("the task is complete");
         self.moved();
-        self.task.resume_from = None;
+        self.task.resume(None);
         self.task.regate = None;
         self.end_attempt(attempt, AttemptState::Landed, None);
     }
@@ -221,7 +221,7 @@ impl Transition {
                 self.effects.push(Effect::Ask(Ask::Held { why }));
             }
             Answer::AskPerson => {
-                self.task.resume_from = failed.kept.map(|kept| kept.candidate);
+                self.task.resume(failed.kept);
                 self.ask_whether(failed.shown, failed.protected);
             }
             Answer::Fail { class } => {
@@ -267,7 +267,7 @@ impl Transition {
                 let kept = failed.kept.as_ref().or(seen.as_ref());
                 let kept = kept.filter(|_| seen.is_some() || is_worth_keeping(failure.class));
                 if let Some(kept) = kept {
-                    self.task.resume_from = Some(kept.candidate.clone());
+                    self.task.resume(Some(kept.clone()));
                 }
             }
         }
@@ -342,4 +342,45 @@ fn first_line(text: &str) -> String {
 /// Says whether an attempt comes from one phase to another: back to its work as well, where a person spoke while the gate ran.
 fn follows(phase: Phase, next: Phase) -> bool {
     Some(next) == phase.next() || (phase, next) == (Phase::Validating, Phase::Working)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::RepoPath;
+    use ropewalk_schemas::task::{KeptWork, TaskState};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::decide::fixture::{noon, task};
+    use crate::decide::order::locked_files;
+    use crate::machine::task::apply;
+
+    #[test]
+    fn whoever_goes_on_from_kept_work_locks_what_was_granted_to_it() {
+        let granted = RepoPath::parse("more.txt").unwrap();
+        let candidate = CommitId::parse(&"a".repeat(40)).unwrap();
+        let mut ready = task("T-1", TaskState::Ready, &[]);
+        ready.guidance = vec!["use tabs".to_owned()];
+        ready.regate = Some(KeptWork {
+            candidate: candidate.clone(),
+            granted: vec![granted.clone()],
+        });
+        let claim = Input::Claim {
+            attempt: AttemptId(Uuid::nil()),
+            goes_on: false,
+            resumes: false,
+        };
+        let (claimed, _) = apply(&ready, claim, noon()).unwrap();
+        let cut_off = Input::CutOff {
+            why: "the program ended".to_owned(),
+            not_before: None,
+            counts: false,
+        };
+        let (again, _) = apply(&claimed, cut_off, noon()).unwrap();
+        assert_eq!(
+            (&again.resume_from, again.regate.as_ref()),
+            (&Some(candidate), None)
+        );
+        assert!(locked_files(&again).contains(&granted), "{again:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What people, PM and earlier builds say about a task.
 
+use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{CommitId, QuestionId, illegal};
 
 use super::{Arm, On, State, Transition};
@@ -29,26 +30,26 @@ impl Transition {
                 State::Waiting {
                     on: On::Person { .. },
                 },
-                Input::Allow { shown, overruled },
+                Input::Allow {
+                    shown,
+                    overruled,
+                    told,
+                },
             ) => {
                 self.ready("ready; the change was allowed");
                 self.task.regate = shown;
                 // What is allowed was no mistake: nobody is told of it as one, and nothing is learned from it.
                 self.task.failures.pop();
-                for words in overruled {
-                    self.take_back(&words);
-                }
+                self.advise_anew(&overruled, told.as_slice());
             }
             (
                 State::Waiting {
                     on: On::Person { .. },
                 },
-                Input::Forbid { told },
+                Input::Forbid { overruled, told },
             ) => {
                 self.ready("ready; the change was refused");
-                for words in told {
-                    self.advise(&words);
-                }
+                self.advise_anew(&overruled, &told);
             }
             (
                 State::Waiting {
@@ -91,8 +92,9 @@ impl Transition {
         for words in guidance {
             self.advise(&words);
         }
-        if work.is_some() {
-            self.task.resume_from = work;
+        if let Some(candidate) = work {
+            let granted = Vec::new();
+            self.task.resume(Some(KeptWork { candidate, granted }));
         }
     }
 
@@ -126,6 +128,16 @@ impl Transition {
         let advice = advice.trim();
         if !advice.is_empty() {
             self.task.guidance.push(advice.to_owned());
+        }
+    }
+
+    /// Tells of an answer in place of what was told of earlier ones.
+    fn advise_anew(&mut self, overruled: &[String], told: &[String]) {
+        for words in overruled {
+            self.take_back(words);
+        }
+        for words in told {
+            self.advise(words);
         }
     }
 
