@@ -11,8 +11,8 @@ mod stuck;
 
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::{DecisionMade, Verdict};
-use ropewalk_schemas::{BuildId, Event, Payload, RepoPath, Subject, TaskId};
+use ropewalk_schemas::payload::DecisionMade;
+use ropewalk_schemas::{Event, Payload, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
 use super::PmOptions;
@@ -47,24 +47,9 @@ pub(super) async fn handle(
 }
 
 /// Tells the build agent what was decided about a task.
-fn decided(
-    changes: &mut ChangeSet,
-    context: &Context,
-    (build, task): (BuildId, &TaskId),
-    verdict: Verdict,
-    reason: String,
-    file: Option<RepoPath>,
-) {
-    changes.emit(context.event(
-        Subject::task(build, task),
-        Payload::DecisionMade(DecisionMade {
-            build_id: build,
-            task_id: Some(task.clone()),
-            verdict,
-            reason,
-            file,
-        }),
-    ));
+fn decided(changes: &mut ChangeSet, context: &Context, task: &TaskId, decision: DecisionMade) {
+    let subject = Subject::task(decision.build_id, task);
+    changes.emit(context.event(subject, Payload::DecisionMade(decision)));
 }
 
 /// Returns the context in which events belong to the chain of `build`.

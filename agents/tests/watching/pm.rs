@@ -136,6 +136,7 @@ async fn skip_and_retry_are_done_for_the_attempt_that_was_asked_about() {
             (verdict, Some(id("T-005")))
         );
         assert!(decided.reason.contains("ada"));
+        assert_eq!(decided.decided_by.as_deref(), Some("ada"));
         assert!(house.timers(STUCK).await.is_empty());
     }
 }
@@ -398,6 +399,11 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             (verdicts(&decided), types(&decided)),
             (verdict, told),
             "{answer}"
+        );
+        let resumes = |one: &Payload| matches!(one, Payload::TaskRetry(retry) if retry.may_resume);
+        assert!(
+            !decided.iter().any(resumes),
+            "an answer lets no stopped build go on"
         );
     }
 }

@@ -183,6 +183,23 @@ pub struct DecisionMade {
     /// The file it concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<RepoPath>,
+    /// The person whose answer decided it; none where PM did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+}
+
+impl DecisionMade {
+    /// Says what PM decided about a task.
+    pub fn of_task((build, task): (BuildId, &TaskId), verdict: Verdict, reason: String) -> Self {
+        Self {
+            build_id: build,
+            task_id: Some(task.clone()),
+            verdict,
+            reason,
+            file: None,
+            decided_by: None,
+        }
+    }
 }
 
 /// A budget is used up.

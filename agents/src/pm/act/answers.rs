@@ -3,7 +3,9 @@
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{DecisionNeeded, TaskStuck};
 use ropewalk_orchestrator::{AgentError, Context, timers};
-use ropewalk_schemas::payload::{BuildRequest, BuildTell, QuestionAnswered, TaskRetry, Verdict};
+use ropewalk_schemas::payload::{
+    BuildRequest, BuildTell, DecisionMade, QuestionAnswered, TaskRetry, Verdict,
+};
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, Event, Payload, Subject, TaskId};
@@ -93,7 +95,7 @@ async fn stuck_task(
         timers::clear(&mut changes, &context.store, &[STUCK], &target).await?;
     }
     let reason = format!("`{by}` answered `{}` about the stuck task", answer.answer);
-    decided(&mut changes, context, about, verdict, reason, None);
+    tell(&mut changes, context, about, (verdict, reason), by);
     Ok(changes)
 }
 
@@ -128,8 +130,23 @@ async fn about_task(
         }
     };
     let reason = format!("`{by}` decided: {}", answer.answer);
-    decided(&mut changes, context, (build, task), verdict, reason, None);
+    tell(&mut changes, context, (build, task), (verdict, reason), by);
     Ok(changes)
+}
+
+/// Tells the build agent what a person decided about a task.
+fn tell(
+    changes: &mut ChangeSet,
+    context: &Context,
+    about: (BuildId, &TaskId),
+    (verdict, reason): (Verdict, String),
+    by: &str,
+) {
+    let decision = DecisionMade {
+        decided_by: Some(by.to_owned()),
+        ..DecisionMade::of_task(about, verdict, reason)
+    };
+    decided(changes, context, about.1, decision);
 }
 
 /// Lets the model of a task hear words: at its next turn where it works, else in another round.
@@ -155,6 +172,8 @@ async fn heard(
             task_id,
             requested_by: by,
             guidance: Some(words),
+            // Who answers need not have the right to let a stopped build go on.
+            may_resume: false,
         })
     };
     Ok(context.event(Subject::task(build, task), payload))

@@ -1,7 +1,7 @@
 //! Rules on a file that two builds want.
 
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::payload::ConflictDetected;
+use ropewalk_schemas::payload::{ConflictDetected, DecisionMade};
 use ropewalk_store::ChangeSet;
 
 use super::decided;
@@ -23,13 +23,11 @@ pub(super) async fn detected(
     };
     let owner = context::owner(&context.store, &conflict.file).await?;
     let ruling = decide::conflict(conflict.file.as_str(), asks, owner);
-    decided(
-        &mut changes,
-        context,
-        (build.id, &conflict.task_id),
-        ruling.verdict,
-        ruling.reason,
-        Some(conflict.file.clone()),
-    );
+    let about = (build.id, &conflict.task_id);
+    let decision = DecisionMade {
+        file: Some(conflict.file.clone()),
+        ..DecisionMade::of_task(about, ruling.verdict, ruling.reason)
+    };
+    decided(&mut changes, context, &conflict.task_id, decision);
     Ok(changes)
 }

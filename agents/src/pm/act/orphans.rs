@@ -1,7 +1,7 @@
 //! Gives the work of a dead loop to the living.
 
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::payload::{Verdict, WorkAssigned};
+use ropewalk_schemas::payload::{DecisionMade, Verdict, WorkAssigned};
 use ropewalk_schemas::{ComponentName, Payload, Subject};
 use ropewalk_store::ChangeSet;
 
@@ -38,7 +38,8 @@ pub(super) async fn divided(
             let reason =
                 format!("`{dead}` is down and no other loop lives; the task stays pending");
             let about = (build.id, &task.id);
-            decided(&mut changes, &context, about, Verdict::Watch, reason, None);
+            let decision = DecisionMade::of_task(about, Verdict::Watch, reason);
+            decided(&mut changes, &context, &task.id, decision);
         }
     }
     Ok(changes)

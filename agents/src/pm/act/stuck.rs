@@ -6,7 +6,7 @@ use std::time::Duration;
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions, timers};
-use ropewalk_schemas::payload::{StuckTask, Verdict};
+use ropewalk_schemas::payload::{DecisionMade, StuckTask, Verdict};
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::ChangeSet;
@@ -38,7 +38,8 @@ pub(super) async fn raised(
             options.stuck.ask_after.as_secs() / 60,
         );
         let about = (running.build.id, &running.task.id);
-        decided(&mut changes, context, about, Verdict::Watch, reason, None);
+        let decision = DecisionMade::of_task(about, Verdict::Watch, reason);
+        decided(&mut changes, context, about.1, decision);
     }
     Ok(changes)
 }
@@ -131,14 +132,8 @@ async fn look(
             }
             // The build agent asks what shall become of it: only a person leaves a task out.
             let about = (running.build.id, &running.task.id);
-            decided(
-                &mut changes,
-                context,
-                about,
-                Verdict::Interrupt,
-                reason,
-                None,
-            );
+            let decision = DecisionMade::of_task(about, Verdict::Interrupt, reason);
+            decided(&mut changes, context, about.1, decision);
         }
     }
     Ok(changes)
