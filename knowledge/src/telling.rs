@@ -1,6 +1,7 @@
 //! Finds in the output of a failure what it says.
 
 use ropewalk_schemas::attempt::TOO_FEW_TESTS;
+use ropewalk_schemas::clip;
 
 /// The longest line that is taken, in letters.
 const LONGEST: usize = 300;
@@ -27,7 +28,7 @@ pub fn telling_line(error: &str) -> String {
     ];
     let said = error.lines().next().unwrap_or_default();
     if is_of_counts(error) {
-        return said.chars().take(LONGEST).collect();
+        return clip::letters(said, LONGEST).into_owned();
     }
     let lines: Vec<&str> = error
         .lines()
@@ -41,7 +42,7 @@ pub fn telling_line(error: &str) -> String {
         .or(lines.first())
         .copied();
     let line = telling.unwrap_or(said);
-    line.chars().take(LONGEST).collect()
+    clip::letters(line, LONGEST).into_owned()
 }
 
 /// Says whether too few tests passed, and all of them did: that is of the plan, and nothing that they wrote says anything.
@@ -134,6 +135,9 @@ mod tests {
         for (error, lesson) in rows {
             assert_eq!(telling_line(error), lesson);
         }
+        let long = telling_line(&format!("`x` failed\n\nerror: {}", "a".repeat(LONGEST)));
+        assert!(long.ends_with("a…"), "what is cut says so: {long}");
+        assert_eq!(long.chars().count(), LONGEST);
     }
 
     #[test]

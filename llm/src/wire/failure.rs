@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ropewalk_schemas::clip;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -167,7 +168,7 @@ impl ErrorDetails {
                 message = message.replace(key, "[key]");
             }
         }
-        message.chars().take(MESSAGE_CHARACTERS).collect()
+        clip::letters(&message, MESSAGE_CHARACTERS).into_owned()
     }
 }
 
@@ -326,5 +327,15 @@ mod tests {
         let page = r#"{"error":{"message":"bad key k-123"}}"#;
         let text = of_status(401, None, page, Some(&secret)).to_string();
         assert!(text.contains("A_KEY") && text.contains("[key]") && !text.contains("k-123"));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_cut_and_says_so() {
+        let page = json!({"error": {"message": "no ".repeat(MESSAGE_CHARACTERS)}}).to_string();
+        let ModelError::Refused { message, .. } = of_status(400, None, &page, None) else {
+            panic!("a bad request is refused");
+        };
+        assert!(message.ends_with('…'), "{message}");
+        assert!(message.chars().count() <= MESSAGE_CHARACTERS, "{message}");
     }
 }
