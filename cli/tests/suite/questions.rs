@@ -1,8 +1,12 @@
 //! Questions from the terminal: order, answers, and what "all with defaults" leaves alone (V22, V21).
 
+use std::process::Command as Process;
+
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
-use ropewalk_schemas::{BuildId, ChoiceId, ComponentName, CorrelationId, QuestionId};
+use ropewalk_schemas::question::{
+    About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
+};
+use ropewalk_schemas::{BuildId, ChoiceId, CommitId, ComponentName, CorrelationId, QuestionId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -232,6 +236,40 @@ fn who_answers_hears_what_follows_and_where_it_is_told() {
     assert!(!left.contains("merge"), "{left}");
     assert!(left.contains("`ropewalk build show 12345678`"), "{left}");
     assert_eq!(answered(2, "go"), Value::Null);
+}
+
+#[test]
+fn the_commit_that_a_yes_holds_for_is_seen_by_the_command_that_is_told() {
+    let world = World::scripted();
+    world.run("question list");
+    // As builds keep work: in a repository of the state, of which the user's knows nothing.
+    let kept = world.state().join("repository.git");
+    let kept = kept.to_str().unwrap();
+    world.git(&["init", "--quiet", "--bare", kept]);
+    let nothing = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+    let commit = world.git(&["--git-dir", kept, "commit-tree", "-m", "kept work", nothing]);
+    let mut asked = question(1, QuestionKind::Blocking, false, true);
+    asked.content = Some(Content::Files {
+        candidate: CommitId::parse(&commit).unwrap(),
+        changes: vec![FileChange {
+            path: "tests/check.sh".to_owned(),
+            before: None,
+            after: None,
+        }],
+    });
+    world.commit(|changes| {
+        changes.insert(&asked);
+    });
+    let shown = world.run(&format!("question show {}", asked.id));
+    let (_, command) = shown.split_once("`git ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    // As whoever copies it from a terminal.
+    let mut shell = Process::new("sh");
+    let shell = shell.args(["-c", &format!("git {command}")]);
+    let shell = shell.current_dir(world.repository());
+    let seen = shell.output().unwrap();
+    let seen = String::from_utf8_lossy(&seen.stdout);
+    assert!(seen.contains("kept work"), "{command}: {seen}");
 }
 
 #[test]

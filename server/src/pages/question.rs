@@ -103,7 +103,7 @@ impl QuestionView {
             context: markdown::html(&question.context),
             choices: offered.collect(),
             about: about(&question),
-            bound: question.content.as_ref().map(bound),
+            bound: bound(&question),
             question,
         })
     }
@@ -229,9 +229,9 @@ async fn landing_page(store: &Store, question: &Question) -> Result<Option<Strin
     Ok(build.map(|build| format!("/builds/{}/landing", build.id)))
 }
 
-/// Says what a yes holds for, and for nothing else.
-fn bound(content: &Content) -> String {
-    match content {
+/// Says what a yes holds for, and for nothing else. A kept commit is seen on the machine of the server, as its terminal says.
+fn bound(question: &Question) -> Option<String> {
+    Some(match question.content.as_ref()? {
         Content::Revision { revision, hash } => {
             format!("a yes holds for revision {revision} with hash {hash}")
         }
@@ -242,9 +242,10 @@ fn bound(content: &Content) -> String {
             let files: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
             let commit = candidate.short();
             format!(
-                "a yes holds for {} as commit {commit} has it",
-                files.join(", ")
+                "a yes holds for {} as commit {commit} has it; `ropewalk question show {}` tells how all of that commit is seen",
+                files.join(", "),
+                question.id
             )
         }
-    }
+    })
 }

@@ -10,7 +10,7 @@ use ropewalk_schemas::question::{About, Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
 
-use super::show::human;
+use super::show::whole;
 use crate::app::{App, forget_what_was_typed};
 use crate::error::CliError;
 use crate::ids::{IdText, last_digits};
@@ -76,7 +76,7 @@ impl Answer {
             .await?
             .record;
         let text = if self.text.is_empty() {
-            ask(app, &question)?
+            ask(app, &desk, &question)?
         } else {
             self.text.join(" ")
         };
@@ -133,7 +133,7 @@ fn next(question: &Question, choice: Option<&ChoiceId>) -> Option<String> {
 }
 
 /// Shows the question on the terminal and asks for the answer.
-fn ask(app: &App, question: &Question) -> Result<String, CliError> {
+fn ask(app: &App, desk: &Desk, question: &Question) -> Result<String, CliError> {
     if question.state != QuestionState::Pending {
         let text = format!("question `{}` is already {}", question.id, question.state);
         return Err(CliError::refused("question", text));
@@ -143,7 +143,7 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
         let text = ("an answer is missing", format!("add {choices}"));
         return Err(CliError::usage(text));
     }
-    app.output.note(&human(question))?;
+    app.output.note(&whole(question, desk.project.state()))?;
     forget_what_was_typed();
     let answered = if question.choices.is_empty() || question.free_text {
         inquire::Text::new("Your answer (an id, a number, or words):").prompt()

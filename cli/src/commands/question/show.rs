@@ -1,11 +1,13 @@
 //! Verb `question show`: a question with its options and what waits for it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use clap::Args;
 use ropewalk_desk::views::question::QuestionView;
 use ropewalk_orchestrator::questions::default_of;
 use ropewalk_schemas::question::{About, Content, Question, QuestionState};
+use ropewalk_workspace::LocalClone;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -29,12 +31,35 @@ impl Show {
             .await?
             .record;
         app.output.show(&QuestionView::from(question), |shown| {
-            human(&shown.question)
+            whole(&shown.question, desk.project.state())
         })
     }
 }
 
-/// Returns the whole question for people.
+/// Returns the whole question for people, and how they see a kept commit that it is about: that is in no repository but the one
+/// below `state`.
+pub(super) fn whole(question: &Question, state: &Path) -> String {
+    let text = human(question);
+    let Some(Content::Files { candidate, .. }) = &question.content else {
+        return text;
+    };
+    let kept = LocalClone::directory_below(state);
+    let kept = for_shell(&kept.display().to_string());
+    let command = format!("git --git-dir {kept} show {candidate}");
+    format!("{text}all of commit {}: `{command}`\n", candidate.short())
+}
+
+/// Writes a path as a shell reads one word.
+fn for_shell(path: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+".contains(letter);
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+/// Returns the question for people.
 pub(crate) fn human(question: &Question) -> String {
     let mut text = format!("{}\n", question.text.trim());
     // Writing to a String cannot fail.
@@ -143,5 +168,21 @@ fn waits(about: &About) -> String {
         About::Task { build, task } => format!("task {task} of build {build}"),
         About::Knowledge { item } => format!("knowledge item {item}"),
         About::Nothing => "nothing".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::for_shell;
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        for (path, word) in [
+            ("/home/ada/a-b.c_d/é", "/home/ada/a-b.c_d/é"),
+            ("/home/ada/my walks", "'/home/ada/my walks'"),
+            ("/it's/$HOME", r"'/it'\''s/$HOME'"),
+        ] {
+            assert_eq!(for_shell(path), word);
+        }
     }
 }
