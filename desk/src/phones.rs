@@ -1,10 +1,12 @@
 //! Says whose phone it is, and links phones to people by a code that works once.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::TimeDelta;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::token;
 use ropewalk_schemas::payload::PhoneLinked;
-use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
+use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone, Reply};
 use ropewalk_schemas::{ContentHash, Event, Payload, Subject, UserSlug};
 use ropewalk_store::{
     ChangeSet, CommitError, CommitFailure, CommitOrRead, Query, ReadError, Store, Versioned,
@@ -17,6 +19,8 @@ use crate::people::{People, Person};
 const MINUTES: i64 = 15;
 /// How many digits a code has: too many to try within its time.
 const DIGITS: usize = 24;
+/// How often whoever is nobody by now is told that nobody hears them.
+const UNHEARD: TimeDelta = TimeDelta::days(1);
 
 /// Says why a phone was not linked.
 #[derive(Debug, thiserror::Error)]
@@ -88,33 +92,122 @@ async fn linking(
     let others = others.filter(|other| other.linked == Some(linked));
     let others: Vec<&Versioned<Phone>> = others.collect();
     let mut changes = ChangeSet::new();
-    let named = Phone {
+    let mut named = Phone {
         linked: Some(linked),
         ..phone.anew()
     };
     // Who is called otherwise in the same chat goes on with what is talked about there.
-    let talks = others.first().map(|before| Phone {
-        idea: before.idea.clone(),
-        shown: before.shown,
-        listens: before.listens,
-        awaits: before.awaits,
-        ..named.clone()
-    });
-    changes.update(phone, &talks.unwrap_or(named));
+    if let Some(before) = others.first() {
+        take_over(&mut named, before);
+    }
+    changes.update(phone, &named);
     // Whoever was somebody else there is not any more.
     for other in others {
-        let unlinked = Phone {
-            linked: None,
-            listens: false,
-            ..other.record.clone()
-        };
-        changes.update(other, &unlinked);
+        changes.update(other, &unlinked(other));
     }
     let payload = Payload::PhoneLinked(PhoneLinked {
         person: person.name.clone(),
     });
     changes.emit(context.event(Subject::phone(&person.name), payload));
     Ok((person, changes))
+}
+
+/// Lets a phone go on with what is talked about where another one stood in the same chat.
+fn take_over(phone: &mut Phone, before: &Phone) {
+    phone.idea.clone_from(&before.idea);
+    phone.shown = before.shown;
+    phone.listens = before.listens;
+    phone.awaits = before.awaits;
+}
+
+/// Returns a phone whose chat is that of somebody else.
+fn unlinked(phone: &Phone) -> Phone {
+    Phone {
+        linked: None,
+        listens: false,
+        ..phone.clone()
+    }
+}
+
+/// Lets those whom the configuration names in a chat that a code had linked to another name go on with what is talked about there.
+pub async fn rename(context: &Context, people: &People) -> Result<(), CommitOrRead> {
+    retry_on_conflict!(CommitOrRead, "phones", {
+        let phones = context.store.list::<Phone>(Query::new()).await?;
+        let mut changes = ChangeSet::new();
+        for (name, after) in renamed(&phones, people) {
+            match phones.iter().find(|phone| phone.person == name) {
+                Some(found) => changes.update(found, &after),
+                None => changes.insert(&after),
+            };
+        }
+        if !changes.is_empty() {
+            context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    })
+}
+
+/// Returns each phone that is another one once those go on whom the configuration calls otherwise: all of them at a time, since two
+/// may change places.
+fn renamed(phones: &[Versioned<Phone>], people: &People) -> BTreeMap<UserSlug, Phone> {
+    let newcomer = |phone: &Phone| {
+        let named = phone.linked.and_then(|chat| people.on_telegram(chat))?;
+        (named.name != phone.person).then_some(named.name)
+    };
+    let moved: Vec<(&Phone, UserSlug)> = phones
+        .iter()
+        .filter_map(|phone| Some((&phone.record, newcomer(&phone.record)?)))
+        .collect();
+    let left = moved
+        .iter()
+        .map(|(before, _)| (before.person.clone(), unlinked(before)));
+    let mut after: BTreeMap<UserSlug, Phone> = left.collect();
+    let mut served = BTreeSet::new();
+    for (before, name) in moved {
+        let mut rows = phones.iter().map(|phone| &phone.record);
+        let found = rows.find(|phone| phone.person == name);
+        // Who talks in a chat of their own goes on there, unless that is the chat of somebody else by now.
+        let talks = found.is_some_and(|found| found.idea.is_some() && newcomer(found).is_none());
+        if talks || before.idea.is_none() || !served.insert(name.clone()) {
+            continue;
+        }
+        let mut phone = match (after.remove(&name), found) {
+            (Some(phone), _) => phone,
+            (None, Some(found)) => found.clone(),
+            (None, None) => Phone::of(name.clone()),
+        };
+        take_over(&mut phone, before);
+        after.insert(name, phone);
+    }
+    after
+}
+
+/// Says `told` to who writes in a chat that a code had linked and whose person is nobody by now, as where people were named since:
+/// once a day, whatever is written. Returns whether it is said.
+pub async fn tell_unheard(
+    context: &Context,
+    from: ChatUser,
+    told: &Reply,
+) -> Result<bool, CommitOrRead> {
+    retry_on_conflict!(CommitOrRead, from.chat, {
+        let phones = context.store.list::<Phone>(Query::new()).await?;
+        let phone = phones.iter().find(|phone| phone.linked == Some(from));
+        let now = context.now();
+        let is_new = |phone: &&Versioned<Phone>| {
+            let last = phone.told_unheard;
+            last.is_none_or(|last| now - last >= UNHEARD)
+        };
+        let Some(phone) = phone.filter(is_new) else {
+            return Ok(Some(false));
+        };
+        let mut after = phone.record.clone();
+        after.told_unheard = Some(now);
+        after.replies.push(told.clone());
+        let mut changes = ChangeSet::new();
+        changes.update(phone, &after);
+        context.store.commit(changes).await?;
+        Ok(Some(true))
+    })
 }
 
 /// Forgets the phone that a code linked, and the code that would link one; returns whether there was any.
@@ -224,6 +317,92 @@ impl From<CommitOrRead> for LinkError {
         match error {
             CommitOrRead::Read(error) => error.into(),
             CommitOrRead::Commit(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_config::settings::PersonRecord;
+    use ropewalk_schemas::Slug;
+
+    use super::*;
+
+    fn name(name: &str) -> UserSlug {
+        UserSlug::parse(name).unwrap()
+    }
+
+    fn chat(number: i64) -> ChatUser {
+        ChatUser {
+            user: number,
+            chat: number,
+        }
+    }
+
+    #[test]
+    fn who_is_called_otherwise_goes_on_there_also_where_people_change_places() {
+        // Ada is named with the first chat, bob with the second, and cleo with the third.
+        let named = ["ada", "bob", "cleo"].into_iter().zip(1..);
+        let known = named.map(|(person, number)| {
+            let record = PersonRecord {
+                telegram_user: Some(number),
+                telegram_chats: vec![number],
+                ..PersonRecord::default()
+            };
+            (name(person), record)
+        });
+        let people = People::new(known.collect(), name("ada"));
+        let before = |&(person, number, idea): &(&str, i64, &str)| Versioned {
+            version: 1,
+            record: Phone {
+                linked: Some(chat(number)),
+                idea: Slug::parse(idea).ok(),
+                listens: true,
+                ..Phone::of(name(person))
+            },
+        };
+        // Each is a person, what is talked about on their phone, and whether its answers come there; no idea has no name.
+        for (rows, expected) in [
+            (
+                &[("ada", 2, "walks"), ("bob", 1, "rivers")][..],
+                &[("ada", "rivers", true), ("bob", "walks", true)][..],
+            ),
+            (
+                &[("user", 1, "walks"), ("ada", 2, "rivers")],
+                &[
+                    ("ada", "walks", true),
+                    ("bob", "rivers", true),
+                    ("user", "walks", false),
+                ],
+            ),
+            // Who talks in their own chat goes on there.
+            (
+                &[("user", 1, "walks"), ("ada", 9, "rivers")],
+                &[("user", "walks", false)],
+            ),
+            // One talk goes on, where several stood there.
+            (
+                &[("eve", 3, ""), ("him", 3, "walks"), ("user", 3, "rivers")],
+                &[
+                    ("cleo", "walks", true),
+                    ("eve", "", false),
+                    ("him", "walks", false),
+                    ("user", "rivers", false),
+                ],
+            ),
+            (&[("ada", 1, "walks"), ("user", 9, "rivers")], &[]),
+        ] {
+            let rows: Vec<Versioned<Phone>> = rows.iter().map(before).collect();
+            let after = renamed(&rows, &people);
+            let told: Vec<(&str, &str, bool)> = after
+                .values()
+                .map(|phone| {
+                    let idea = phone.idea.as_ref().map_or("", Slug::as_str);
+                    (phone.person.as_str(), idea, phone.listens)
+                })
+                .collect();
+            assert_eq!(told, expected);
+            assert!(after.values().all(|phone| phone.linked.is_none()));
         }
     }
 }

@@ -26,6 +26,9 @@ pub use subscriber::{Notifier, Parts};
 pub use summary::summary_of_last_day;
 pub use webhook::{Webhook, WebhookError};
 
+/// The event by which people are told that an idea is complete, with what is best done then.
+pub const IDEA_COMPLETE: &str = "ideation.completed";
+
 /// The timer after which everybody hears of a question.
 pub(crate) const ESCALATE: &str = "notices.escalate";
 

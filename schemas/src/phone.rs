@@ -20,6 +20,9 @@ pub struct Phone {
     /// Who it is in Telegram, where a code linked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linked: Option<ChatUser>,
+    /// When whoever writes in the chat was told last that nobody hears them, since its person is nobody by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_unheard: Option<DateTime<Utc>>,
     /// The idea that is talked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea: Option<Slug>,
@@ -44,6 +47,9 @@ pub struct Phone {
     /// The build that was shown last, until somebody decides not to begin it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<BuildOffer>,
+    /// The end of an idea that was shown last, until it is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandonment: Option<AbandonmentOffer>,
     /// The words that came too late for their idea, until somebody begins another one with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<OpeningOffer>,
@@ -163,6 +169,19 @@ pub struct BuildOffer {
     pub until: DateTime<Utc>,
 }
 
+/// The end of an idea that was shown to a person, who decides it by a button.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AbandonmentOffer {
+    /// Names it in what its button sends back; nobody guesses it.
+    pub nonce: String,
+    /// The idea.
+    pub idea: Slug,
+    /// The builds that were shown to end with it.
+    pub builds: Vec<BuildId>,
+    /// Until when it can be decided.
+    pub until: DateTime<Utc>,
+}
+
 /// Words for an idea of which nothing is changed by words any more, which may begin another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpeningOffer {
@@ -244,6 +263,7 @@ impl Phone {
             person,
             code: None,
             linked: None,
+            told_unheard: None,
             idea: None,
             shown: None,
             listens: false,
@@ -257,6 +277,7 @@ impl Phone {
             },
             landing: None,
             starting: None,
+            abandonment: None,
             opening: None,
             draft: None,
             replies: Vec::new(),

@@ -339,6 +339,7 @@ impl From<HaltError> for Problem {
 impl From<TaskError> for Problem {
     fn from(error: TaskError) -> Self {
         match error {
+            TaskError::Forbidden(error) => error.into(),
             TaskError::Read(error) => error.into(),
             TaskError::Commit(error) => error.into(),
             TaskError::TooLong(error) => error.into(),

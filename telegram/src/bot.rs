@@ -59,7 +59,10 @@ impl Bot {
             while !stop.is_cancelled() {
                 let follows = talk::follow(self.surface.clone(), stop.clone());
                 let replies = replies::deliver(self.surface.clone(), stop.clone());
-                let served = async { tokio::join!(self.hear(&stop), follows, replies) };
+                let served = async {
+                    self.surface.rename().await;
+                    tokio::join!(self.hear(&stop), follows, replies)
+                };
                 let served = Box::pin(served);
                 // Losing the phones changes nothing about the work.
                 let Err(crash) = Supervisor::guard(CHANNEL, served).await else {

@@ -12,13 +12,13 @@ use ropewalk_runtime::token;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::illegal;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::phone::{LandingOffer, Reply};
+use ropewalk_schemas::phone::LandingOffer;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish as WishOfBranch;
-use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
+use ropewalk_schemas::{CorrelationId, Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::{EventFilter, ReadError, Store, task_key};
 
-use crate::keyboard::{self, Mark};
+use crate::keyboard;
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::words::refusal;
 use roll::{BuildChoice, choose, unbuilt};
@@ -127,7 +127,7 @@ async fn steered_already<'r>(
             matches!(payload, Payload::BuildPause(asked) | Payload::BuildResume(asked) | Payload::BuildStop(asked)
                 if asked.build_id == build.id && asked.requested_by == *whom.person.name.as_str())
         };
-        if told_already(surface, whom, build, event_type, is_it).await? {
+        if told_already(surface, whom, build.correlation_id, event_type, is_it).await? {
             return Ok(Some(build));
         }
     }
@@ -190,12 +190,14 @@ pub(crate) async fn retry(
                 if asked.build_id == build.id && asked.task_id == task && asked.guidance == advice
                     && asked.requested_by == *whom.person.name.as_str())
         };
-        if told_already(surface, whom, build, "task.retry", is_it).await? {
+        if told_already(surface, whom, build.correlation_id, "task.retry", is_it).await? {
             return Ok(recorded(build));
         }
         let row = store.get::<Task>(&task_key(build.id, &task)).await?;
-        let can = row.is_some_and(|row| illegal::retry(&row).is_ok());
-        able.extend((can && illegal::run_again(build, "be resumed").is_ok()).then_some(build));
+        let can = row.is_some_and(|row| illegal::retry(&row).is_ok())
+            && illegal::run_again(build, "be resumed").is_ok()
+            && tasks::may_retry(build, &whom.person).is_ok();
+        able.extend(can.then_some(build));
     }
     let build = match (able.as_slice(), pool.last()) {
         // Why it is not tried again is said of the newest.
@@ -206,7 +208,7 @@ pub(crate) async fn retry(
     let asked = tasks::retry(&surface.context(), build, &task, &whom.person, advice).await;
     Ok(match asked {
         Ok(_) => recorded(build),
-        Err(error) => refusal::task(&error, build).into(),
+        Err(error) => refusal::task(&error, build, &surface.people).into(),
     })
 }
 
@@ -292,7 +294,7 @@ async fn told_to(
             if told.text == text && told.said_by == *whom.person.name.as_str()
                 && task.is_none_or(|task| told.task_id.as_str() == task))
     };
-    if told_already(surface, whom, build, "build.tell", is_it).await? {
+    if told_already(surface, whom, build.correlation_id, "build.tell", is_it).await? {
         let told = format!("Recorded: whoever works on {name} hears it.");
         return Ok(told.into());
     }
@@ -303,16 +305,16 @@ async fn told_to(
             let hearing = hearing.join(", ");
             format!("Recorded: whoever works on {hearing} of {name} hears it.")
         }
-        Err(error) => refusal::task(&error, build),
+        Err(error) => refusal::task(&error, build, &surface.people),
     };
     Ok(told.into())
 }
 
-/// Returns whether an earlier try had told a build this already, by an event of `event_type`.
-async fn told_already(
+/// Returns whether an earlier try had told this already, by an event of `event_type` in a chain of them.
+pub(crate) async fn told_already(
     surface: &Surface,
     whom: &Whom,
-    build: &Build,
+    chain: CorrelationId,
     event_type: &str,
     is_it: impl Fn(&Payload) -> bool,
 ) -> Result<bool, SurfaceError> {
@@ -322,7 +324,7 @@ async fn told_already(
     let told = EventFilter {
         from: Some(begun),
         pattern: Some(EventPattern::of(event_type)),
-        correlation: Some(build.correlation_id),
+        correlation: Some(chain),
         ..EventFilter::default()
     };
     let told = surface.services.store.events(&told).await?.into_iter();
@@ -462,23 +464,19 @@ async fn has_moved(surface: &Surface, offer: &LandingOffer, build: &Build) -> bo
     !view.is_ok_and(|view| view.check_shown(None, Some(onto.as_str())).is_ok())
 }
 
-/// Takes a press of a button that decides a landing; nothing where it is the button of something else.
+/// Takes a press of a button that decides a landing, by its place below a message.
 pub(crate) async fn pressed(
     surface: &Surface,
     whom: &Whom,
-    message: i32,
-    mark: Mark<'_>,
-) -> Result<Option<PressAnswer>, SurfaceError> {
+    (message, place): (i32, usize),
+    offer: LandingOffer,
+) -> Result<PressAnswer, SurfaceError> {
     let store = &surface.services.store;
-    let phone = phones::of(store, &whom.person.name).await?;
-    let Some(offer) = phone.landing.filter(|offer| offer.nonce == mark.nonce) else {
-        return Ok(None);
-    };
     let (Some((_, landing)), Some(build)) = (
-        LANDINGS.get(mark.place),
+        LANDINGS.get(place),
         store.get::<Build>(&offer.build.to_string()).await?,
     ) else {
-        return Ok(Some("This button means nothing.".to_owned().into()));
+        return Ok("This button means nothing.".to_owned().into());
     };
     let context = surface.context();
     let is_recorded = recorded_already(surface, whom, &build, *landing).await?;
@@ -496,15 +494,12 @@ pub(crate) async fn pressed(
             }
         }
     };
-    Ok(Some(PressAnswer {
+    Ok(PressAnswer {
         line: told,
-        reply: Some(Reply {
-            edits: Some(message),
-            ..surface.reply(whom.chat, stands)
-        }),
+        reply: Some(surface.in_place(whom.chat, message, stands)),
         // It decides once, whatever came of it.
         decided: Some(offer.nonce),
-    }))
+    })
 }
 
 /// Returns whether an earlier try had recorded what is decided of a landing: it waits to be done, or is done since.
@@ -527,7 +522,7 @@ async fn recorded_already(
         matches!(payload, Payload::BuildMerged(merged)
             if landing == Landing::Land && merged.merged_by == by)
     };
-    told_already(surface, whom, build, "build.merged", is_it).await
+    told_already(surface, whom, build.correlation_id, "build.merged", is_it).await
 }
 
 /// Says that a landing is recorded, to whoever pressed and in the place of the buttons.

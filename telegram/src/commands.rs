@@ -15,6 +15,7 @@ pub(crate) enum Command {
     Done,
     Execute,
     Spec,
+    Abandon,
     Agents,
     Pause,
     Resume,
@@ -38,7 +39,7 @@ impl Command {
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 22] = [
+const COMMANDS: [(&str, &str, Command); 23] = [
     ("help", "what can be said here", Command::Help),
     (
         "settings",
@@ -86,6 +87,11 @@ const COMMANDS: [(&str, &str, Command); 22] = [
         "spec",
         "shows what the specification of an idea asks for: /spec its idea",
         Command::Spec,
+    ),
+    (
+        "abandon",
+        "shows what ends with an idea, and lets you give it up: /abandon its idea",
+        Command::Abandon,
     ),
     ("agents", "what every part does", Command::Agents),
     (

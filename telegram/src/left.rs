@@ -16,7 +16,7 @@ use crate::api::Update;
 use crate::bot::settling::settle;
 use crate::press;
 use crate::surface::{Parts, Surface, Whom};
-use crate::updates::{Origin, is_stopped, perform};
+use crate::updates::{Origin, has_gone_on, is_stopped, perform};
 
 /// What the subscriber is called.
 const ROLE: &str = "telegram.left";
@@ -72,11 +72,14 @@ impl LeftUpdates {
         let surface = &self.surface;
         let (update, person, chat) = self.read(left.bot, &left.update).await?;
         let phone = phones::of(&surface.services.store, &person.name).await?;
+        let progress = phone.updates.of(surface.bot);
+        let begun = left.begun_at.unwrap_or(since);
         let whom = Whom {
             person,
             chat,
-            begun_before: Some(left.begun_at.unwrap_or(since)),
-            has_stopped: is_stopped(update.id, since, &phone.updates.of(surface.bot)),
+            begun_before: Some(begun),
+            has_stopped: is_stopped(update.id, since, &progress),
+            has_gone_on: has_gone_on(update.id, begun, &progress),
         };
         // What it may come to is large.
         let performed = Box::pin(perform(surface, &whom, &update.did, None));

@@ -1,5 +1,6 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
+pub(crate) mod giving_up;
 pub(crate) mod naming;
 pub(crate) mod revision;
 mod standing;
@@ -48,6 +49,7 @@ pub(crate) async fn carry_out(
         Command::Idea if !rest.is_empty() => return talk::turn_to(surface, whom, rest).await,
         Command::Execute => return execute(surface, whom, rest).await,
         Command::Spec => return specification(surface, whom, rest).await,
+        Command::Abandon => return giving_up::abandon(surface, whom, rest).await,
         Command::Help => Ok(help()),
         Command::Settings => {
             let wants_summary = surface.people.wants_summary(&whom.person.name);
@@ -209,12 +211,30 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
     let (context, person) = (surface.context(), &whom.person.name);
     let asked = specifications::request(&context, &idea, person, complexity).await;
     let told = match asked {
-        Ok(_) => format!(
-            "The specification of `{idea}` is being written; you are asked here before anything is built."
-        ),
+        Ok(_) => {
+            let overtaken = overtaken(surface, whom, &idea).await?;
+            format!(
+                "The specification of `{idea}` is being written; you are asked here before anything is built.{overtaken}"
+            )
+        }
         Err(error) => refusal::request(&error),
     };
     Ok(told.into())
+}
+
+/// Says of words about an idea that nobody has answered yet that its plan may hold nothing of them; nothing where there are none.
+async fn overtaken(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+) -> Result<&'static str, SurfaceError> {
+    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+    let waits = phone.awaits.is_some() && phone.idea.as_ref() == Some(idea);
+    Ok(if waits {
+        " What you wrote last is not answered yet, so that it may hold nothing of that; \"Change this...\" asks for it then."
+    } else {
+        ""
+    })
 }
 
 /// Splits an idea from how much is planned for it, which is as much as everywhere where nobody says it. What stands alone is the

@@ -5,7 +5,7 @@ use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::needed;
 use ropewalk_desk::specifications::OutlineExtent;
-use ropewalk_orchestrator::notices::{Arrival, Notification, Port, SendError};
+use ropewalk_orchestrator::notices::{Arrival, IDEA_COMPLETE, Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::person::Right;
@@ -13,7 +13,7 @@ use ropewalk_schemas::question::{About, Choice, Content, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_store::{ReadError, Store, revision_key};
 
-use crate::api::{Api, Letter};
+use crate::api::{Api, Button, Letter};
 use crate::client::TelegramClient;
 use crate::{keyboard, starting, styled, words};
 
@@ -25,6 +25,8 @@ pub struct TelegramPort {
 
 /// What the port is called.
 pub(crate) const NAME: &str = "telegram";
+/// What is pressed to have an idea planned that is complete.
+const SPECIFY: &str = "Ask for its specification";
 
 impl TelegramPort {
     /// Returns the port of a bot.
@@ -76,6 +78,16 @@ fn lacking(question: &Question, choice: &Choice, person: Option<&Person>) -> Opt
     let right = needed(question, &choice.id)?;
     let may = person.is_some_and(|person| person.demand(right).is_ok());
     (!may).then_some(right)
+}
+
+/// Returns the button that does what is best done after what is told, where a command does that.
+fn next_step(telling: &Notification) -> Option<Button> {
+    let idea = telling.subject.as_str().strip_prefix("idea/")?;
+    telling.text.recommendation.as_ref()?;
+    if telling.event_type != IDEA_COMPLETE {
+        return None;
+    }
+    keyboard::typing(SPECIFY.to_owned(), &format!("/execute {idea}"))
 }
 
 /// Writes the approval that a question asks for, as it is shown where somebody asks for it; nothing for other questions. It is
@@ -172,9 +184,11 @@ impl Port for TelegramPort {
         };
         let choices = telling.question.as_ref();
         let choices = choices.map_or(&[][..], |put| &put.choices);
+        let mut buttons = keyboard::buttons(&telling.nonce, choices, may);
+        buttons.extend(next_step(telling));
         let letter = Letter {
             text,
-            buttons: keyboard::buttons(&telling.nonce, choices, may),
+            buttons,
             silent: telling.silent,
             wants_words: false,
         };

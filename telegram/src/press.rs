@@ -96,14 +96,18 @@ pub(crate) async fn pressed(
     if let Some(spec) = mark.changes() {
         return orders::revision::pressed(surface, whom, spec).await;
     }
-    if let Some(pressed) = builds::pressed(surface, whom, message, mark).await? {
-        return Ok(pressed);
+    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+    if let Some(offer) = phone.landing.filter(|offer| offer.nonce == mark.nonce) {
+        return builds::pressed(surface, whom, (message, mark.place), offer).await;
     }
-    if let Some(pressed) = talk::pressed(surface, whom, message, mark).await? {
-        return Ok(pressed);
+    if let Some(offer) = phone.opening.filter(|offer| offer.nonce == mark.nonce) {
+        return talk::pressed(surface, whom, message, offer).await;
     }
-    if let Some(pressed) = starting::pressed(surface, whom, message, mark).await? {
-        return Ok(pressed);
+    if let Some(offer) = phone.starting.filter(|offer| offer.nonce == mark.nonce) {
+        return starting::pressed(surface, whom, (message, mark.place), offer).await;
+    }
+    if let Some(offer) = phone.abandonment.filter(|offer| offer.nonce == mark.nonce) {
+        return orders::giving_up::pressed(surface, whom, (message, mark.place), offer).await;
     }
     if let Some(told) = drafts::pressed(surface, whom, message, mark).await? {
         return Ok(told.into());
@@ -234,6 +238,7 @@ pub(crate) async fn reveal(
     let offered = [
         phone.landing.map(|offer| offer.nonce),
         phone.starting.map(|offer| offer.nonce),
+        phone.abandonment.map(|offer| offer.nonce),
         phone.opening.map(|offer| offer.nonce),
     ];
     let told = told.iter().map(|notice| notice.nonce.as_str());
@@ -488,6 +493,7 @@ async fn answered(
             let theirs =
                 first.filter(|first| is_theirs || (first.by == by && is_same(first, given)));
             if let Some(first) = theirs {
+                talk::went_on(surface, whom, id).await?;
                 return Ok(counts(&first.text));
             }
             return Ok(late::told(&context.store, &question, Some(kept)).await?);

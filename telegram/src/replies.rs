@@ -49,6 +49,14 @@ impl Surface {
         }
     }
 
+    /// Returns an answer that is put in the place of a message there, whose buttons go with it.
+    pub(crate) fn in_place(&self, chat: i64, message: i32, answer: impl Into<Answer>) -> Reply {
+        Reply {
+            edits: Some(message),
+            ..self.reply(chat, answer)
+        }
+    }
+
     /// Says something to a person in a chat, once it is committed.
     pub(crate) async fn say(
         &self,

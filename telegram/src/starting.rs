@@ -7,12 +7,12 @@ use ropewalk_desk::views::specification;
 use ropewalk_runtime::token;
 use ropewalk_schemas::document::graph_width;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::phone::{BuildOffer, Reply};
+use ropewalk_schemas::phone::BuildOffer;
 use ropewalk_schemas::specification::{Approval, Price, Revision, SpecState, Specification};
 use ropewalk_schemas::{Priority, Slug};
 use ropewalk_store::{ReadError, Store};
 
-use crate::keyboard::{self, Mark};
+use crate::keyboard;
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::words::refusal;
 
@@ -151,22 +151,17 @@ pub(crate) async fn told(
     ))
 }
 
-/// Takes a press of a button that decides whether a build begins; nothing where it is the button of something else.
+/// Takes a press of a button that decides whether a build begins, by its place below a message.
 pub(crate) async fn pressed(
     surface: &Surface,
     whom: &Whom,
-    message: i32,
-    mark: Mark<'_>,
-) -> Result<Option<PressAnswer>, SurfaceError> {
-    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
-    let Some(offer) = phone.starting.filter(|offer| offer.nonce == mark.nonce) else {
-        return Ok(None);
-    };
-    let context = surface.context();
+    (message, place): (i32, usize),
+    offer: BuildOffer,
+) -> Result<PressAnswer, SurfaceError> {
     let mut decided = None;
-    let told = match CHOICES.get(mark.place) {
-        None => return Ok(Some("This button means nothing.".to_owned().into())),
-        Some(&"Start") if context.now() > offer.until => {
+    let told = match CHOICES.get(place) {
+        None => return Ok("This button means nothing.".to_owned().into()),
+        Some(&"Start") if surface.services.clock.now() > offer.until => {
             "This button is too old; /execute shows it again.".to_owned()
         }
         Some(&"Start") => approve(surface, whom, &offer).await?,
@@ -176,14 +171,11 @@ pub(crate) async fn pressed(
             "Nothing is started.".to_owned()
         }
     };
-    Ok(Some(PressAnswer {
-        reply: Some(Reply {
-            edits: Some(message),
-            ..surface.reply(whom.chat, told.clone())
-        }),
+    Ok(PressAnswer {
+        reply: Some(surface.in_place(whom.chat, message, told.clone())),
         line: told,
         decided,
-    }))
+    })
 }
 
 /// Approves what was offered; one that an earlier try had approved is told in the same words.

@@ -8,13 +8,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::builds::landing::Landings;
 use ropewalk_desk::people::{People, Person};
+use ropewalk_desk::phones;
 use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::phone::Reply;
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio::sync::{Notify, OnceCell};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::api::{Api, ApiError, Button, Interaction, Update};
 use crate::client::TelegramClient;
@@ -60,6 +61,8 @@ pub(crate) struct Whom {
     pub(crate) begun_before: Option<DateTime<Utc>>,
     /// Whether they asked to stop something since they did it: it sets nothing going that was stopped.
     pub(crate) has_stopped: bool,
+    /// Whether they did something else since it was begun: their phone is turned back to nothing.
+    pub(crate) has_gone_on: bool,
 }
 
 /// What somebody is answered.
@@ -174,6 +177,15 @@ impl Surface {
     /// Returns a context in which a person begins a chain of events.
     pub(crate) fn context(&self) -> Context {
         Context::new(&self.services, self.source.clone())
+    }
+
+    /// Lets those go on with what they talked about whom the configuration calls otherwise by now; of a failure it is told, and the
+    /// next start does it.
+    pub(crate) async fn rename(&self) {
+        if let Err(error) = phones::rename(&self.context(), &self.people).await {
+            let why = Words::of(&error);
+            warn!("who is called otherwise by now does not go on where they were: {why}");
+        }
     }
 
     /// Lets the phone of a press wait no longer for what that comes to, once; does nothing where it is no press.

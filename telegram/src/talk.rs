@@ -48,7 +48,8 @@ pub(crate) async fn begin(
     whom: &Whom,
     text: &str,
 ) -> Result<String, SurfaceError> {
-    if let Some(idea) = begun_already(surface, whom, text).await? {
+    if let Some((idea, message)) = begun_already(surface, whom, text).await? {
+        listen_again(surface, whom, &idea, message).await?;
         return Ok(format!("It is the idea `{idea}` already."));
     }
     let opening = Opening {
@@ -93,7 +94,7 @@ pub(crate) async fn say(
         let begun = begin(surface, whom, text).await?;
         return Ok(Some(begun.into()));
     };
-    if said_already(surface, whom, &idea, text).await? {
+    if said_already(surface, whom, &idea, text).await?.is_some() {
         return Ok(None);
     }
     if let Some(landed) = landed::told(surface, whom, &idea, text).await? {
@@ -180,6 +181,22 @@ pub(crate) async fn listen(
     Ok(changed.await?)
 }
 
+/// Does the same where an earlier try may have died before: whoever it had turned to the idea has it so, and whoever did something
+/// else since stays where they are.
+async fn listen_again(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+    message: MessageId,
+) -> Result<(), SurfaceError> {
+    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+    let is_there = phone.listens && phone.idea.as_ref() == Some(idea);
+    if is_there || whom.has_gone_on {
+        return Ok(());
+    }
+    listen(surface, whom, idea.clone(), message).await
+}
+
 /// Brings to the chat what a conversation comes to by an answer that it waited for.
 pub(crate) async fn goes_on(
     surface: &Surface,
@@ -187,46 +204,82 @@ pub(crate) async fn goes_on(
     answered: QuestionId,
     since: MessageId,
 ) -> Result<(), SurfaceError> {
-    let store = &surface.services.store;
-    let question = store.get::<Question>(&answered.to_string()).await?;
-    let of_talk = question.filter(|question| matches!(question.about, About::Session { .. }));
-    match of_talk.and_then(|question| question.into_inner().idea) {
-        Some(idea) => listen(surface, whom, idea, since).await,
+    match talk_of(surface, answered).await? {
+        Some(idea) => listen(surface, whom, idea.slug.clone(), since).await,
         None => Ok(()),
     }
 }
 
-/// Returns whether an earlier try had added the words.
+/// Does the same where an earlier try had given the answer.
+pub(crate) async fn went_on(
+    surface: &Surface,
+    whom: &Whom,
+    answered: QuestionId,
+) -> Result<(), SurfaceError> {
+    let Some(begun) = whom.begun_before else {
+        return Ok(());
+    };
+    let Some(idea) = talk_of(surface, answered).await? else {
+        return Ok(());
+    };
+    let messages = Query::new().equal("session", idea.session);
+    let messages = surface.services.store.list::<Message>(messages).await?;
+    let before = messages.iter().filter(|message| message.at < begun);
+    match before.map(|message| message.id).max() {
+        Some(since) => listen_again(surface, whom, &idea.slug, since).await,
+        None => Ok(()),
+    }
+}
+
+/// Returns the idea whose conversation asked a question.
+async fn talk_of(
+    surface: &Surface,
+    question: QuestionId,
+) -> Result<Option<Versioned<Idea>>, SurfaceError> {
+    let store = &surface.services.store;
+    let question = store.get::<Question>(&question.to_string()).await?;
+    let of_talk = question.filter(|question| matches!(question.about, About::Session { .. }));
+    match of_talk.and_then(|question| question.into_inner().idea) {
+        Some(idea) => Ok(store.get::<Idea>(idea.as_str()).await?),
+        None => Ok(None),
+    }
+}
+
+/// Returns the words as an earlier try had added them.
 async fn said_already(
     surface: &Surface,
     whom: &Whom,
     idea: &Idea,
     text: &str,
-) -> Result<bool, SurfaceError> {
+) -> Result<Option<MessageId>, SurfaceError> {
     let Some(begun) = whom.begun_before else {
-        return Ok(false);
+        return Ok(None);
     };
     let messages = Query::new().equal("session", idea.session);
     let messages = surface.services.store.list::<Message>(messages).await?;
-    Ok(messages.iter().any(|message| {
+    let said = messages.iter().find(|message| {
         message.author == Author::Person && message.at >= begun && message.text == text.trim()
-    }))
+    });
+    Ok(said.map(|message| message.id))
 }
 
-/// Returns the idea that an earlier try had begun with these words.
+/// Returns the idea that an earlier try had begun with these words, and what they are there.
 async fn begun_already(
     surface: &Surface,
     whom: &Whom,
     text: &str,
-) -> Result<Option<Slug>, SurfaceError> {
+) -> Result<Option<(Slug, MessageId)>, SurfaceError> {
     let store = &surface.services.store;
     let Some(begun) = whom.begun_before else {
         return Ok(None);
     };
     for idea in store.list::<Idea>(Query::new()).await? {
         let is_theirs = idea.user == whom.person.name && idea.created_at >= begun;
-        if is_theirs && said_already(surface, whom, &idea, text).await? {
-            return Ok(Some(idea.slug.clone()));
+        if !is_theirs {
+            continue;
+        }
+        if let Some(message) = said_already(surface, whom, &idea, text).await? {
+            return Ok(Some((idea.slug.clone(), message)));
         }
     }
     Ok(None)

@@ -10,17 +10,20 @@ use ropewalk_schemas::payload::UpdateKept;
 use ropewalk_schemas::phone::{ChatUser, Phone, Reply, UpdateRecord};
 use ropewalk_schemas::{Payload, Subject, UserSlug, clip};
 use serde_json::Value;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::api::{Interaction, Update};
 use crate::commands::{self, TextInput};
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::{files, keyboard, orders, press, styled, talk};
 
-pub(crate) use decide::{Origin, is_stopped};
+pub(crate) use decide::{Origin, has_gone_on, is_stopped};
 
 /// How many letters of what a press came to are shown; Telegram takes 200.
 const LINE: usize = 190;
+/// What is said to who was somebody in a chat and is nobody by now.
+const UNHEARD: &str = "Nobody hears you here: the project calls nobody by the name that this chat was linked to any more. Whoever runs it \
+     links the chat anew; what you do here before comes to nothing, so do it again then.";
 
 /// Takes an update of somebody who is known; all others get no answer.
 pub(crate) async fn take(
@@ -78,6 +81,8 @@ async fn begin(
         chat,
         begun_before: (!is_first).then_some(record.at),
         has_stopped: is_stopped,
+        // What is tried again here waits for nothing that was begun behind it.
+        has_gone_on: false,
     };
     perform(surface, &whom, &update.did, Some((origin, record))).await
 }
@@ -136,6 +141,10 @@ pub(crate) async fn perform(
         let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
         phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
         phone.starting = phone.starting.take().filter(|shown| is_open(&shown.nonce));
+        phone.abandonment = phone
+            .abandonment
+            .take()
+            .filter(|shown| is_open(&shown.nonce));
         phone.opening = phone.opening.take().filter(|shown| is_open(&shown.nonce));
         phone.replies.extend(outcome.replies.iter().cloned());
         let late = outcome.late.as_ref();
@@ -332,7 +341,8 @@ async fn told_of(
     }
 }
 
-/// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.
+/// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one, but to those who were somebody there
+/// that nobody hears them.
 async fn introduced(
     surface: &Surface,
     from: ChatUser,
@@ -345,10 +355,10 @@ async fn introduced(
         ..
     } = did
     else {
-        return Ok(());
+        return unheard(surface, from).await;
     };
     let TextInput::Start(code) = commands::read(text) else {
-        return Ok(());
+        return unheard(surface, from).await;
     };
     if surface.is_for_another(text).await? {
         return Ok(());
@@ -370,4 +380,18 @@ async fn introduced(
         Err(LinkError::Read(error)) => Err(error.into()),
         Err(LinkError::Commit(error)) => Err(error.into()),
     }
+}
+
+/// Says to somebody whose chat was linked, and who is nobody by now, that what they do there is not done. Who was never anybody
+/// hears nothing.
+pub(crate) async fn unheard(surface: &Surface, from: ChatUser) -> Result<(), SurfaceError> {
+    let told = surface.reply(from.chat, UNHEARD.to_owned());
+    if phones::tell_unheard(&surface.context(), from, &told).await? {
+        warn!(
+            "nobody hears chat {}, whose person is nobody in `[people]`; `ropewalk people link NAME` makes a code for it",
+            from.chat
+        );
+        surface.wake.notify_one();
+    }
+    Ok(())
 }

@@ -97,7 +97,7 @@ impl Init {
         app.output.show(&initialised, |done| {
             format!(
                 "wrote {}\nproject     {}\nstate       {}{}\n{}next        commit `ropewalk.toml`; `ropewalk doctor` checks everything, the key of a model among it; then \
-                 `ropewalk idea new \"…\"`",
+                 `ropewalk idea new \"…\"`\nlater       `ropewalk trust` allows what you add to it that runs commands or loosens rules",
                 done.file.display(),
                 done.name,
                 done.state.display(),

@@ -2,14 +2,16 @@
 //! on, and what they cost and how hard they think holds with them; from the next turn on the rules hold, too, that judge what
 //! models do with their tools. Whatever else was changed holds from the next start on.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_config::Environment;
-use ropewalk_config::settings::PolicySettings;
+use ropewalk_config::settings::{PersonRecord, PolicySettings};
 use ropewalk_engine::{CurrentValue, Engine};
 use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_schemas::UserSlug;
 use tracing::{info, warn};
 
 use super::models;
@@ -49,26 +51,31 @@ impl Follower {
         let user_file = ropewalk_config::user_file(environment);
         let files: Vec<PathBuf> = project_file.into_iter().chain(user_file).collect();
         let (environment, stop) = (environment.clone(), supervisor.shutdown().soft().clone());
+        let people = project.config().people.as_ref().clone();
         let load = Arc::new(load);
         supervisor.keep("configuration", move || {
             let (follower, files) = (self.clone(), files.clone());
             let (environment, load) = (environment.clone(), Arc::clone(&load));
+            let people = people.clone();
             let stop = stop.clone();
             async move {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = follower.follow(&files, &environment, load.as_ref()) => {}
+                    () = follower.follow(&files, &environment, (load.as_ref(), &people)) => {}
                 }
             }
         });
     }
 
-    /// Takes what the files say whenever one of them was changed.
+    /// Takes what the files say whenever one of them was changed; the `people` of the start stay.
     async fn follow(
         &self,
         files: &[PathBuf],
         environment: &Environment,
-        load: &impl Fn() -> Result<Project, CliError>,
+        (load, people): (
+            &impl Fn() -> Result<Project, CliError>,
+            &BTreeMap<UserSlug, PersonRecord>,
+        ),
     ) {
         let mut known = texts(files);
         let mut refused = None;
@@ -79,8 +86,11 @@ impl Follower {
                 continue;
             }
             match self.take(environment, load) {
-                Ok(()) => {
+                Ok(project) => {
                     info!("models and rules are those of the changed configuration");
+                    if *project.config().people != *people {
+                        warn!("what `[people]` says holds once the program is started anew");
+                    }
                     known = now;
                 }
                 // It may be trusted or mended later.
@@ -97,7 +107,7 @@ impl Follower {
         &self,
         environment: &Environment,
         load: &impl Fn() -> Result<Project, CliError>,
-    ) -> Result<(), CliError> {
+    ) -> Result<Project, CliError> {
         let project = load()?;
         let works = if self.is_confined {
             Ok(())
@@ -109,7 +119,7 @@ impl Follower {
         self.engine.use_models(models);
         self.policy
             .replace(project.config().policy.as_ref().clone());
-        Ok(())
+        Ok(project)
     }
 }
 

@@ -84,7 +84,12 @@ fn a_repository_without_a_commit_gets_one_advice() {
     assert!(noted.contains("has no commit"), "{noted}");
     assert!(!noted.contains("git commit"), "{noted}");
     let told = String::from_utf8_lossy(&made.stdout);
-    assert!(told.contains("commit `ropewalk.toml`"), "{told}");
+    for next in [
+        "commit `ropewalk.toml`",
+        "`ropewalk trust` allows what you add",
+    ] {
+        assert!(told.contains(next), "{next}: {told}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Gives an idea up, and says beforehand what ends with it.
 
 use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::IdeaAbandoned;
@@ -62,6 +63,23 @@ pub struct AbandonmentPreview {
     pub builds: Vec<BuildId>,
     /// The questions that nobody is asked any more.
     pub questions: Vec<QuestionId>,
+}
+
+impl AbandonmentPreview {
+    /// Says what ends with the idea.
+    pub fn in_words(&self) -> String {
+        let stays = if self.landed {
+            "; what landed stays"
+        } else {
+            ""
+        };
+        format!(
+            "with `{}` end {} and {}{stays}",
+            self.idea,
+            counted(self.builds.len(), "build"),
+            counted(self.questions.len(), "open question"),
+        )
+    }
 }
 
 /// Says what giving an idea up would come to, and changes nothing.

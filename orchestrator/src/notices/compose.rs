@@ -56,9 +56,17 @@ pub(super) const TAKES: [&str; 34] = [
     "schedule.due",
 ];
 
+/// Whose matter something is.
+pub(super) enum Audience {
+    /// That of everybody: it holds for whatever anybody does, and waits for nobody of a role.
+    Everybody,
+    /// That of those who have one of the roles.
+    Roles(Vec<Role>),
+}
+
 /// What is told of an event.
 pub(super) struct Draft {
-    pub(super) roles: Vec<Role>,
+    pub(super) audience: Audience,
     pub(super) urgency: Urgency,
     pub(super) text: NoticeText,
 }
@@ -113,7 +121,7 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
             // How far the whole has come is no technical matter alone.
             roles.extend(is_half.then_some(Role::Product));
             return Ok(Some(Draft {
-                roles,
+                audience: Audience::Roles(roles),
                 urgency,
                 text,
             }));
@@ -135,7 +143,10 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         }
     };
     Ok(Some(Draft {
-        roles: vec![role],
+        audience: match &event.payload {
+            Payload::HaltBegun(_) | Payload::HaltLifted(_) => Audience::Everybody,
+            _ => Audience::Roles(vec![role]),
+        },
         urgency,
         text,
     }))
@@ -174,6 +185,7 @@ pub(super) async fn awaited_by(
     let name = match &event.payload {
         Payload::BuildMerged(merged) => merged.merged_by.clone(),
         Payload::SpecRejected(rejected) => rejected.rejected_by.clone(),
+        Payload::IdeationCompleted(done) => done.user_slug.to_string(),
         Payload::TaskSkipped(skipped) => skipped.skipped_by.clone(),
         Payload::BuildStarted(started) => {
             let spec = started.spec_id.to_string();
@@ -478,13 +490,4 @@ async fn asks_at_half(done: &TaskCompleted, store: &Store) -> Result<bool, ReadE
         .equal("build", done.build_id)
         .equal("trigger", Trigger::MilestoneReached.as_str());
     Ok(store.count::<Question>(asked).await? > 0)
-}
-
-/// Puts a question in words, with what its yes binds to.
-pub(super) async fn question(question: &Question, store: &Store) -> Result<NoticeText, ReadError> {
-    let spec = match &question.about {
-        About::Specification { spec } => store.get::<Specification>(&spec.to_string()).await?,
-        _ => None,
-    };
-    Ok(text::question(question, spec.as_deref()))
 }

@@ -90,14 +90,18 @@ pub(super) fn audience(role: Role, people: &[Listener]) -> Vec<UserSlug> {
     named
 }
 
-/// Decides who of `people` is asked a question at once: those of its role, whoever may choose what nobody of them may, and
-/// who `talks` in the conversation that it belongs to, since what they say next is heard as its answer.
+/// Decides who of `people` is asked a question at once: who `talks` in the conversation that it belongs to, since it is theirs and
+/// what they say next is heard as its answer, else those of its role; and whoever may choose what nobody of them may.
 pub(super) fn asked(
     question: &Question,
     talks: &BTreeSet<UserSlug>,
     people: &[Listener],
 ) -> Vec<UserSlug> {
-    let mut first = audience(questions::role(question), people);
+    let talkers = people.iter().filter(|one| talks.contains(&one.name));
+    let mut first: Vec<UserSlug> = talkers.map(|one| one.name.clone()).collect();
+    if first.is_empty() {
+        first = audience(questions::role(question), people);
+    }
     let trigger = Trigger::parse(&question.trigger);
     let choices = question.choices.iter();
     let rights = choices.filter_map(|choice| trigger?.right(&choice.id));
@@ -107,11 +111,6 @@ pub(super) fn asked(
         let holders: Vec<UserSlug> = holders.map(|one| one.name.clone()).collect();
         if !holders.iter().any(|holder| first.contains(holder)) {
             first.extend(holders);
-        }
-    }
-    for person in people.iter().filter(|one| talks.contains(&one.name)) {
-        if !first.contains(&person.name) {
-            first.push(person.name.clone());
         }
     }
     first
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_decide_and_whoever_talks_is_asked_at_once_too() {
+    fn who_talks_is_asked_at_once_else_the_role_and_whoever_may_decide_too() {
         let people = [
             Listener {
                 rights: [Right::Approve].into(),
@@ -275,13 +274,15 @@ mod tests {
                 vec!["bob", "ada"],
             ),
             ("decision_needed", "leave", BTreeSet::new(), vec!["bob"]),
-            (
-                "put_by_a_model",
-                "leave",
-                talks("cleo"),
-                vec!["bob", "cleo"],
-            ),
+            ("put_by_a_model", "leave", talks("cleo"), vec!["cleo"]),
+            // Nobody here is called so any more.
             ("put_by_a_model", "leave", talks("eve"), vec!["bob"]),
+            (
+                "decision_needed",
+                "allow-call",
+                talks("cleo"),
+                vec!["cleo", "ada"],
+            ),
         ] {
             let names = asked(&question(trigger, choice), &talks, &people);
             let names: Vec<&str> = names.iter().map(UserSlug::as_str).collect();

@@ -237,7 +237,7 @@ impl Sender {
         if is_over(first, question.as_deref()) {
             return self.end(together, context).await;
         }
-        let telling = telling(first, together, question.as_deref(), context).await?;
+        let telling = telling(first, together, question.as_deref());
         match self.hand_over(telling, (first, together), context).await? {
             Ok(message) => {
                 let now = context.now();

@@ -1,6 +1,7 @@
 //! Makes rows of what happens: who is told what, by one port.
 
 use std::collections::BTreeSet;
+use std::slice;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,12 +17,12 @@ use ropewalk_schemas::{
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tokio::sync::Notify;
 
-use super::compose::{self, TAKES};
+use super::compose::{self, Audience, TAKES};
 use super::decide::{self, Listener, Rules, Urgency};
 use super::port::Port;
 use super::sender::Sender;
 use super::summary::{self, SUMMARY};
-use super::{ESCALATE, Turn, row};
+use super::{ESCALATE, IDEA_COMPLETE, Turn, row};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
 use crate::timers;
@@ -38,8 +39,9 @@ pub struct Parts {
     pub turn: Turn,
 }
 
-/// Tells that an idea is complete, with what is best done then.
-const COMPLETE: &str = "ideation.completed";
+/// For so long whose idea it is does not hear that it is complete, with what is best done then: where specifications are asked for
+/// by themselves, that is done in this moment.
+const OVERTAKEN: TimeDelta = TimeDelta::seconds(3);
 /// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
 const NEW: TimeDelta = TimeDelta::minutes(10);
 
@@ -183,7 +185,15 @@ impl Notifier {
         let Some(question) = open(id, context).await? else {
             return Ok(changes);
         };
-        let talks = talkers(&question, context).await?;
+        // Who talks there and hears nothing by this port is not asked by it, but those of the role are.
+        let mut talks = BTreeSet::new();
+        for talker in talkers(&question, context).await? {
+            let of_them = slice::from_ref(&talker);
+            let reached = self.port.receivers(of_them, &context.store).await?;
+            if !reached.is_empty() {
+                talks.insert(talker);
+            }
+        }
         let first = decide::asked(&question, &talks, &self.people);
         let receivers = self.reached(&first, context).await?;
         if first.len() < self.people.len() {
@@ -285,7 +295,7 @@ impl Notifier {
     async fn told(&self, event: &Event, context: &Context) -> Result<ChangeSet, ReadError> {
         let mut changes = ChangeSet::new();
         if let Some(idea) = compose::overtaken(&event.payload) {
-            let is_old = |told: &str| told == COMPLETE;
+            let is_old = |told: &str| told == IDEA_COMPLETE;
             self.forget(&mut changes, &Subject::idea(idea), is_old, context)
                 .await?;
         }
@@ -295,11 +305,16 @@ impl Notifier {
         let is_old = |told: &str| decide::is_old(told, event.event_type());
         self.forget(&mut changes, &event.subject, is_old, context)
             .await?;
-        let audiences = draft.roles.iter();
-        let audience: BTreeSet<UserSlug> = audiences
-            .flat_map(|role| decide::audience(*role, &self.people))
-            .collect();
-        let audience: Vec<UserSlug> = audience.into_iter().collect();
+        let audience = match &draft.audience {
+            Audience::Everybody => self.everybody(),
+            Audience::Roles(roles) => {
+                let audiences = roles.iter();
+                let audience: BTreeSet<UserSlug> = audiences
+                    .flat_map(|role| decide::audience(*role, &self.people))
+                    .collect();
+                audience.into_iter().collect()
+            }
+        };
         let awaits = compose::awaited_by(event, &context.store).await?;
         let awaits: Vec<UserSlug> = awaits.into_iter().collect();
         let awaits = self.port.receivers(&awaits, &context.store).await?;
@@ -311,7 +326,11 @@ impl Notifier {
         let first = awaits.into_iter().map(|one| (one, Urgency::Awaited));
         for (receiver, urgency) in first.chain(others) {
             let what = (urgency, draft.text.clone());
-            changes.insert(&self.of_event((event, context), &receiver, what));
+            let mut told = self.of_event((event, context), &receiver, what);
+            if told.event_type == IDEA_COMPLETE && urgency == Urgency::Awaited {
+                told.due += OVERTAKEN;
+            }
+            changes.insert(&told);
         }
         Ok(changes)
     }

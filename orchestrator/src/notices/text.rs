@@ -10,7 +10,6 @@ use ropewalk_schemas::payload::{
     BuildCompleted, BuildPaused, SpecRevisionRefused, TaskCompleted, TaskFailed, TaskSkipped,
 };
 use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
-use ropewalk_schemas::specification::{Price, Specification};
 
 use crate::questions::default_of;
 
@@ -47,17 +46,14 @@ pub(super) fn ranked(title: String, severity: Option<Severity>) -> String {
 }
 
 /// Puts a question: what is asked, what happens by each choice, what is recommended, and by when.
-pub(super) fn question(question: &Question, spec: Option<&Specification>) -> NoticeText {
+pub(super) fn question(question: &Question) -> NoticeText {
     let about = question.idea.as_ref();
     let about = about.map_or_else(String::new, |idea| format!(" about `{idea}`"));
     let title = match question.reminded_at {
         Some(_) => format!("Still waiting for an answer{about}"),
         None => format!("Question{about}"),
     };
-    let content = question
-        .content
-        .as_ref()
-        .map(|content| bound(content, spec));
+    let content = question.content.as_ref().map(bound);
     let choices: Vec<String> = question.choices.iter().map(meaning).collect();
     let when = question.due_at.map_or_else(
         || "It waits until somebody answers.".to_owned(),
@@ -98,13 +94,11 @@ pub(super) fn closed(question: &Question) -> NoticeText {
 }
 
 /// Says what an answer binds to that takes it; a choice is one, and no word such as "yes".
-fn bound(content: &Content, spec: Option<&Specification>) -> String {
+fn bound(content: &Content) -> String {
     match content {
         Content::Revision { revision, hash } => {
-            let price = spec.and_then(|spec| spec.price.as_ref()).map(price);
-            let price = price.unwrap_or_else(|| "Its price is not known.".to_owned());
             format!(
-                "The choice that approves it holds for revision {revision} with the hash {hash} alone. {price}"
+                "The choice that approves it holds for revision {revision} with the hash {hash} alone."
             )
         }
         // What it is stands in the question, as a block in which no mark counts.
@@ -119,21 +113,6 @@ fn bound(content: &Content, spec: Option<&Specification>) -> String {
             format!("The choice that allows them holds for these changes alone: {paths}")
         }
     }
-}
-
-fn price(price: &Price) -> String {
-    let dollars = |micro: u64| {
-        let cents = micro / 10_000;
-        format!("{}.{:02}", cents / 100, cents % 100)
-    };
-    let money = match (price.micro_usd_low, price.micro_usd_high) {
-        (Some(low), Some(high)) => format!(" or {} to {} US dollars", dollars(low), dollars(high)),
-        _ => String::new(),
-    };
-    format!(
-        "Expected: {} to {} tokens{money} ({}).",
-        price.tokens_low, price.tokens_high, price.basis
-    )
 }
 
 fn meaning(choice: &Choice) -> String {
@@ -425,7 +404,7 @@ mod tests {
             (files, "ci.yml"),
         ] {
             let content: Content = serde_json::from_value(content).unwrap();
-            let told = bound(&content, None);
+            let told = bound(&content);
             assert!(told.contains("choice") && told.contains(part), "{told}");
             assert!(!told.to_lowercase().contains("yes"), "{told}");
         }

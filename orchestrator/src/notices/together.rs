@@ -5,25 +5,23 @@ use std::cmp::Reverse;
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::Question;
-use ropewalk_store::{ReadError, Versioned};
+use ropewalk_store::Versioned;
 
 use super::port::{Notification, PosedQuestion};
-use super::{compose, text};
-use crate::context::Context;
+use super::text;
 use crate::questions;
 
 /// How many gathered notices one message holds.
 const GATHERED: usize = 20;
 
 /// Says what is told now.
-pub(super) async fn telling(
+pub(super) fn telling(
     first: &Notice,
     together: &[&Versioned<Notice>],
     question: Option<&Question>,
-    context: &Context,
-) -> Result<Notification, ReadError> {
+) -> Notification {
     let words = match question {
-        Some(question) if first.pieces == 0 => compose::question(question, &context.store).await?,
+        Some(question) if first.pieces == 0 => text::question(question),
         _ => joined(together),
     };
     let put = question.map(|question| PosedQuestion {
@@ -32,7 +30,7 @@ pub(super) async fn telling(
         free_text: question.free_text && !question.consequential,
         role: questions::role(question),
     });
-    Ok(Notification {
+    Notification {
         nonce: first.nonce.clone(),
         event_type: first.event_type.clone(),
         subject: first.subject.clone(),
@@ -40,7 +38,7 @@ pub(super) async fn telling(
         question: put,
         silent: !first.urgent && together.len() > 1,
         pieces: first.pieces,
-    })
+    }
 }
 
 /// Returns whether something of a notice may have arrived: it was on its way when its sender died, or broke off in the middle.

@@ -1,5 +1,6 @@
 //! People are told once what they have to know, and no longer asked what is answered.
 
+mod conversations;
 mod dying;
 mod giving_up;
 mod halves;
@@ -10,10 +11,9 @@ mod webhooks;
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use ropewalk_orchestrator::questions;
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeState;
@@ -32,7 +32,7 @@ use ropewalk_store::ChangeSet;
 
 use crate::house::{House, noon};
 use crate::questions::{asking, open};
-use paper::{Paper, SentNotice, house, rows};
+use paper::{Paper, SentNotice, at_noon, house, rows};
 
 /// Asks something about code that holds work up.
 async fn ask(house: &House) -> anyhow::Result<QuestionId> {
@@ -133,16 +133,8 @@ async fn a_question_of_code_reaches_the_technical_person_and_everybody_when_time
 
 #[tokio::test]
 async fn an_answer_anywhere_mends_what_everybody_was_asked() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
-    let house = house(
-        directory.path(),
-        &clock,
-        &paper,
-        &[("ada", &[]), ("bob", &[])],
-    )
-    .await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
     let id = ask(&house).await?;
     let said = paper.said(&house, 2).await?;
     assert_ne!(
@@ -163,10 +155,8 @@ async fn an_answer_anywhere_mends_what_everybody_was_asked() -> anyhow::Result<(
 
 #[tokio::test]
 async fn who_does_not_answer_is_reminded_with_the_same_nonce() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     ask(&house).await?;
     paper.said(&house, 1).await?;
     house.pass(Duration::from_mins(31)).await;
@@ -179,10 +169,8 @@ async fn who_does_not_answer_is_reminded_with_the_same_nonce() -> anyhow::Result
 #[tokio::test]
 async fn after_an_outage_everything_arrives_once_but_what_no_longer_matters() -> anyhow::Result<()>
 {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.away(true);
     let answered = ask(&house).await?;
     paper.until(&house, || paper.tries() > 0).await?;
@@ -207,10 +195,8 @@ async fn after_an_outage_everything_arrives_once_but_what_no_longer_matters() ->
 #[tokio::test]
 async fn a_port_that_asks_to_wait_is_left_alone_whatever_else_there_is_to_tell()
 -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.waits(Some(Duration::from_mins(10)));
     ask(&house).await?;
     paper.until(&house, || paper.tries() > 0).await?;
@@ -388,10 +374,8 @@ async fn an_alert_that_grows_worse_is_told_once_more_and_at_night_where_work_sta
 
 #[tokio::test]
 async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     let task = TaskId::parse("T-001")?;
     let given = WorkAssigned {
         build_id: build(&house),
@@ -433,10 +417,8 @@ async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> any
 
 #[tokio::test]
 async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     let build = build(&house);
     begun(&house, build, "walks").await?;
     house.pass(Duration::from_mins(6)).await;
@@ -477,10 +459,8 @@ async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyho
 #[tokio::test]
 async fn the_newest_state_of_a_matter_is_told_and_what_was_so_before_is_not() -> anyhow::Result<()>
 {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     let build = build(&house);
     begun(&house, build, "walks").await?;
     let payload = completed(&house, build)?;
@@ -561,40 +541,5 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
     ] {
         assert!(said[0].body.contains(part), "{part} in {}", said[0].body);
     }
-    house.close().await
-}
-
-#[tokio::test]
-async fn who_cannot_be_told_is_shown_as_an_alert_until_somebody_can() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
-    let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    paper.refuses(Some("ada"));
-    ask(&house).await?;
-    paper
-        .until_rows(&house, |rows| {
-            rows.iter().any(|row| row.state == NoticeState::Dead)
-        })
-        .await?;
-    let alert = async || {
-        let alert = house.services.store.get::<Alert>("notices/paper").await?;
-        anyhow::Ok(alert.context("no alert")?.into_inner())
-    };
-    house
-        .until("the alert", async || Ok(alert().await.ok()))
-        .await?;
-    assert_eq!(alert().await?.cleared_at, None);
-    assert!(alert().await?.message.contains("blocked by the user"));
-    paper.refuses(None);
-    let mut other = asking(QuestionKind::Blocking, false);
-    other.text = "Another?".to_owned();
-    open(&house, other).await?;
-    paper.said(&house, 1).await?;
-    house
-        .until("the end of the alert", async || {
-            Ok(alert().await?.cleared_at)
-        })
-        .await?;
     house.close().await
 }

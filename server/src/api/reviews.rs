@@ -3,46 +3,26 @@
 use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::views::review::{self, ReviewView};
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::review::Review;
-use serde::Deserialize;
 
-use super::{Here, find, wanted};
-use crate::page::{Page, Part};
+use super::{Here, PartOfIdea, find};
+use crate::page::Page;
 use crate::problem::Problem;
 use crate::take::{Parameters, Path};
 
 /// Where reviews are listed.
 const LIST: &str = "/api/reviews";
 
-/// Which reviews are wanted.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Which {
-    /// Only those of this idea.
-    idea: Option<String>,
-    /// At most so many entries: 1 to 500, 100 where nothing is said.
-    limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
-}
-
 /// Lists the reviews, the newest first.
-#[utoipa::path(get, path = "/api/reviews", operation_id = "list_reviews", params(Which), responses(
+#[utoipa::path(get, path = "/api/reviews", operation_id = "list_reviews", params(PartOfIdea), responses(
     (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfReview"))
 ))]
 pub(crate) async fn list(
     State(shared): Here,
-    Parameters(which): Parameters<Which>,
+    Parameters(which): Parameters<PartOfIdea>,
 ) -> Result<Json<Page<Review>>, Problem> {
-    let idea: Option<Slug> = wanted("idea", which.idea.as_deref())?;
-    let found = review::list(&shared.services.store, idea.as_ref()).await?;
-    let part = Part {
-        limit: which.limit,
-        cursor: which.cursor,
-    };
-    part.of(found, |review| review.id.to_string()).map(Json)
+    let found = review::list(&shared.services.store, which.idea()?.as_ref()).await?;
+    which.of(found, |review| review.id.to_string())
 }
 
 /// Shows what came of a build, a conversation or a specification, with its lessons.

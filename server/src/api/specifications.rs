@@ -13,8 +13,8 @@ use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, find, unreadable, wanted};
-use crate::page::{Page, Part};
+use super::{Here, PartOfIdea, find, unreadable, wanted};
+use crate::page::Page;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::{Asker, Json as JsonBody, Parameters, Path};
@@ -73,19 +73,6 @@ impl Feedback {
     }
 }
 
-/// Which specifications are wanted.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Which {
-    /// Only those of this idea.
-    idea: Option<String>,
-    /// At most so many entries: 1 to 500, 100 where nothing is said.
-    limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
-}
-
 /// Which revisions are compared.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -98,21 +85,15 @@ pub(crate) struct RevisionPair {
 }
 
 /// Lists the specifications, the oldest first.
-#[utoipa::path(get, path = "/api/specifications", operation_id = "list_specifications", params(Which), responses(
+#[utoipa::path(get, path = "/api/specifications", operation_id = "list_specifications", params(PartOfIdea), responses(
     (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfSpecificationRow"))
 ))]
 pub(crate) async fn list(
     State(shared): Here,
-    Parameters(which): Parameters<Which>,
+    Parameters(which): Parameters<PartOfIdea>,
 ) -> Result<Json<Page<SpecificationRow>>, Problem> {
-    let idea: Option<Slug> = wanted("idea", which.idea.as_deref())?;
-    let rows = specification::list(&shared.services.store, idea.as_ref()).await?;
-    let part = Part {
-        limit: which.limit,
-        cursor: which.cursor,
-    };
-    part.of(rows, |row| row.specification.id.to_string())
-        .map(Json)
+    let rows = specification::list(&shared.services.store, which.idea()?.as_ref()).await?;
+    which.of(rows, |row| row.specification.id.to_string())
 }
 
 /// Asks for the specification of an idea.

@@ -35,10 +35,11 @@ struct TaskPage {
 }
 
 impl TaskPage {
-    /// Returns whether another round of tries can be asked for.
+    /// Returns whether another round of tries can be asked for, by who looks.
     fn can_retry(&self) -> bool {
-        let again = illegal::retry(&self.view.task);
-        again.is_ok() && illegal::run_again(&self.build, "be resumed").is_ok()
+        illegal::retry(&self.view.task).is_ok()
+            && illegal::run_again(&self.build, "be resumed").is_ok()
+            && tasks::may_retry(&self.build, &self.frame.person).is_ok()
     }
 
     /// Returns whether something can be said to whoever works on it.

@@ -49,6 +49,7 @@ impl UpdateHook {
         let (queue, mut brought) = mpsc::channel::<BroughtUpdate>(WAITING);
         let stop = supervisor.shutdown().soft().clone();
         supervisor.spawn("telegram.hook", async move {
+            surface.rename().await;
             loop {
                 let next = tokio::select! {
                     () = stop.cancelled() => return,

@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::api::Update;
 use crate::surface::{CHANNEL, Surface, SurfaceError};
-use crate::updates::{Origin, take, written};
+use crate::updates::{Origin, take, unheard, written};
 
 /// How long the bot rests when Telegram or the store does not answer.
 pub(crate) const REST: Duration = Duration::from_secs(3);
@@ -64,7 +64,7 @@ pub(crate) async fn settle(
 }
 
 /// Hands on what could not be done for `why`, and lets it count as done: it is no longer for Telegram to bring it. That of
-/// strangers is forgotten, as it always is.
+/// strangers is forgotten, as it always is; who was somebody before hears that.
 async fn hand_on(
     surface: &Surface,
     (update, origin): (&Update, Origin),
@@ -75,7 +75,10 @@ async fn hand_on(
     };
     let known = phones::whose(&surface.services.store, &surface.people, from).await?;
     let Some(person) = known else {
-        return Ok(());
+        let told = unheard(surface, from).await;
+        // A phone on which no more can be written down keeps nobody else waiting.
+        let is_over = told.as_ref().is_err_and(SurfaceError::is_permanent);
+        return if is_over { Ok(()) } else { told };
     };
     let context = surface.context();
     let phone = phones::of(&surface.services.store, &person.name).await?;

@@ -5,10 +5,10 @@ use ropewalk_desk::{ideas, phones};
 use ropewalk_runtime::token;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
-use ropewalk_schemas::phone::{OpeningOffer, Reply};
+use ropewalk_schemas::phone::OpeningOffer;
 use ropewalk_store::{Query, Versioned};
 
-use crate::keyboard::{self, Mark};
+use crate::keyboard;
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
 /// How long an idea may be begun with the words.
@@ -64,28 +64,21 @@ pub(crate) async fn told(
     }))
 }
 
-/// Takes a press of the button that begins an idea with words that were said; nothing where it is the button of something else.
+/// Takes a press of the button that begins an idea with words that were said.
 pub(crate) async fn pressed(
     surface: &Surface,
     whom: &Whom,
     message: i32,
-    mark: Mark<'_>,
-) -> Result<Option<PressAnswer>, SurfaceError> {
-    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
-    let Some(offer) = phone.opening.filter(|offer| offer.nonce == mark.nonce) else {
-        return Ok(None);
-    };
+    offer: OpeningOffer,
+) -> Result<PressAnswer, SurfaceError> {
     if surface.services.clock.now() > offer.until {
         let old = "This button is too old; write the words again.";
-        return Ok(Some(old.to_owned().into()));
+        return Ok(old.to_owned().into());
     }
     let begun = super::begin(surface, whom, &offer.words).await?;
-    Ok(Some(PressAnswer {
-        reply: Some(Reply {
-            edits: Some(message),
-            ..surface.reply(whom.chat, begun.clone())
-        }),
+    Ok(PressAnswer {
+        reply: Some(surface.in_place(whom.chat, message, begun.clone())),
         line: begun,
         decided: Some(offer.nonce),
-    }))
+    })
 }

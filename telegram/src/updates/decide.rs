@@ -165,6 +165,15 @@ pub(crate) fn is_stopped(update: i64, at: DateTime<Utc>, progress: &UpdateProgre
     progress.stopped.is_some_and(is_before)
 }
 
+/// Returns whether somebody did something else since an update was begun that is done again.
+pub(crate) fn has_gone_on(update: i64, begun: DateTime<Utc>, progress: &UpdateProgress) -> bool {
+    let is_other = |record: UpdateRecord| record.update != update && record.at > begun;
+    [progress.begun, progress.turn]
+        .into_iter()
+        .flatten()
+        .any(is_other)
+}
+
 /// Says whether something is to stop, which waits behind no file: by a command that is typed, or by the button of one.
 fn stops(did: &Interaction) -> bool {
     let typed = match did {
@@ -380,6 +389,29 @@ mod tests {
                 let course = of(origin, did, progress);
                 assert_eq!(course, expected, "{before:?} {stopped:?}");
             }
+        }
+    }
+
+    #[test]
+    fn who_did_something_else_since_has_gone_on() {
+        for (begun, turn, expected) in [
+            (None, None, false),
+            (Some(done(6, 8)), Some(done(5, 8)), false),
+            // It counts as done where it is handed on, later than it was begun.
+            (Some(done(NUMBER, DAY)), None, false),
+            (None, Some(done(NUMBER, DAY)), false),
+            (Some(done(8, DAY)), None, true),
+            (None, Some(record(8, DAY)), true),
+            // Numbers begin anew.
+            (Some(done(3, DAY)), None, true),
+        ] {
+            let progress = UpdateProgress {
+                begun,
+                turn,
+                ..UpdateProgress::default()
+            };
+            let has = has_gone_on(NUMBER, day(9), &progress);
+            assert_eq!(has, expected, "{begun:?} {turn:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::halt::HaltError;
-use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::{People, PermissionError};
 use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_orchestrator::questions::AnswerError;
@@ -42,6 +42,16 @@ pub(crate) fn chat(error: &ChatError) -> String {
         error => return Words::of(error).to_string(),
     };
     said(error, next)
+}
+
+/// Says why an idea is not given up.
+pub(crate) fn abandon(error: &AbandonError, people: &People) -> String {
+    match error {
+        AbandonError::Forbidden(error) => forbidden(error, people),
+        AbandonError::Unknown(_) => said(error, IDEAS),
+        AbandonError::Already(_) | AbandonError::Landed(_) => said(error, ANOTHER_IDEA),
+        error => Words::of(error).to_string(),
+    }
 }
 
 /// Says why an answer was not taken.
@@ -164,9 +174,10 @@ pub(crate) fn steer(error: &SteerError, build: &Build) -> String {
 }
 
 /// Says why a task of a build does not do what somebody wishes.
-pub(crate) fn task(error: &TaskError, build: &Build) -> String {
+pub(crate) fn task(error: &TaskError, build: &Build, people: &People) -> String {
     let idea = &build.idea;
     match error {
+        TaskError::Forbidden(error) => forbidden(error, people),
         TaskError::Unknown { task, .. } => {
             format!("the build of `{idea}` has no task `{task}`; /spec {idea} names them")
         }
@@ -223,7 +234,11 @@ fn said(error: &impl std::error::Error, next: impl Into<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::{ChoiceId, QuestionId, Slug, SpecId};
+    use std::collections::BTreeMap;
+
+    use ropewalk_desk::people::Person;
+    use ropewalk_schemas::person::Right;
+    use ropewalk_schemas::{ChoiceId, QuestionId, Slug, SpecId, UserSlug};
     use serde_json::json;
 
     use super::*;
@@ -237,6 +252,22 @@ mod tests {
             "working_ms": 0, "correlation_id": ID, "created_at": "2026-03-01T08:00:00Z",
         });
         serde_json::from_value(build).unwrap()
+    }
+
+    /// Ada, who may everything.
+    fn people() -> People {
+        People::new(BTreeMap::new(), UserSlug::parse("ada").unwrap())
+    }
+
+    #[test]
+    fn who_may_not_try_a_task_again_reads_who_may() {
+        let bob = Person {
+            rights: [].into(),
+            ..Person::alone(UserSlug::parse("bob").unwrap())
+        };
+        let refused = TaskError::from(bob.demand(Right::Stop).unwrap_err());
+        let told = task(&refused, &build(), &people());
+        assert_eq!(told, "`bob` may not stop; `ada` may");
     }
 
     /// What is refused about a build.
@@ -258,7 +289,7 @@ mod tests {
         [
             steer(&SteerError::Continued { build: id, next }, build),
             steer(&state, build),
-            task(&unknown, build),
+            task(&unknown, build, &people()),
             landing(&moved, build),
         ]
     }

@@ -1,6 +1,5 @@
 //! A file that is fetched, and what is done behind it: kept by the program, in its order, and nothing of it before a stop.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +13,7 @@ use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::{ComponentName, Event, EventPattern, Payload, Subject};
 use ropewalk_store::{ChangeSet, EventFilter, Query, StoredEvent};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::building::{built, change, events, told};
 use crate::files::{document, said};
@@ -28,19 +28,21 @@ const LONGEST: Duration = Duration::from_mins(3);
 /// The number of the bot, which stands before its token.
 const BOT: i64 = 123_456;
 
-/// Opens a house in which ada talks about an idea, and a file that she may send is held back at Telegram.
-async fn held(directory: &Path, phones: &Phones) -> anyhow::Result<House> {
-    held_at(directory, phones, &Clock::system()).await
+/// Opens a house in which ada talks about an idea, and a file that she may send is held back at Telegram. Its directory lasts as long
+/// as what is returned first.
+async fn held() -> anyhow::Result<(TempDir, Phones, House)> {
+    held_at(&Clock::system()).await
 }
 
 /// Does the same at the time of `clock`.
-async fn held_at(directory: &Path, phones: &Phones, clock: &Clock) -> anyhow::Result<House> {
-    let house = House::open_at(directory, &phones.server, clock).await?;
+async fn held_at(clock: &Clock) -> anyhow::Result<(TempDir, Phones, House)> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open_at(directory.path(), &phones.server, clock).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     phones.hold("notes", b"Count steps.\n").await?;
     phones.hold_back("notes", true).await?;
-    Ok(house)
+    Ok((directory, phones, house))
 }
 
 /// Lets ada send the file.
@@ -80,8 +82,7 @@ async fn until_kept(house: &House, number: usize) -> anyhow::Result<Vec<StoredEv
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_takes_its_time_keeps_nobody_but_its_sender_waiting_and_is_not_lost()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (directory, phones, house) = held().await?;
     let id = house.ask("missing_context", "Where?").await?;
     let bob = phones.message(BOB, "Where?").await?;
     sends(&phones).await?;
@@ -118,8 +119,7 @@ async fn a_file_that_takes_its_time_keeps_nobody_but_its_sender_waiting_and_is_n
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn however_much_stands_behind_a_file_others_are_heard_and_nothing_is_asked_for_twice()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     house.ask("missing_context", "Where?").await?;
     let ada = phones.message(ADA, "Where?").await?;
     let bob = phones.message(BOB, "Where?").await?;
@@ -158,8 +158,7 @@ async fn however_much_stands_behind_a_file_others_are_heard_and_nothing_is_asked
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_telegram_brings_itself_keeps_nobody_waiting_either_and_is_not_lost()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (directory, phones, house) = held().await?;
     let written = |number: u32, message: Value| {
         let update = json!({ "update_id": number, "message": message });
         update.to_string().into_bytes()
@@ -198,8 +197,7 @@ async fn a_file_that_telegram_brings_itself_keeps_nobody_waiting_either_and_is_n
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_kept_is_done_once_though_it_is_handed_out_again_behind_what_came_directly()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     phones.hold_back("notes", false).await?;
     sends(&phones).await?;
     phones
@@ -234,8 +232,7 @@ async fn what_was_kept_is_done_once_though_it_is_handed_out_again_behind_what_ca
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_waits_behind_no_file_and_what_was_said_before_it_undoes_nothing()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     sends(&phones).await?;
     phones.write(ADA, ADA, "/resumeall").await?;
     stops(&phones).await?;
@@ -255,8 +252,7 @@ async fn a_stop_waits_behind_no_file_and_what_was_said_before_it_undoes_nothing(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_without_consequences_counts_before_a_stop_and_any_other_button_is_pressed_again()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     let asks = house.ask("missing_context", "Where?").await?;
     let binds = house.ask_what_binds("build_finished", "Merge?").await?;
     let place = phones.message(ADA, "Where?").await?;
@@ -299,8 +295,7 @@ async fn an_answer_without_consequences_counts_before_a_stop_and_any_other_butto
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_for_a_choice_with_consequences_before_a_stop_are_sent_again_and_told_to_no_model()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     let id = house.ask_what_binds("build_finished", "Merge?").await?;
     let merge = phones.message(ADA, "Merge?").await?;
     phones
@@ -320,10 +315,18 @@ async fn words_for_a_choice_with_consequences_before_a_stop_are_sent_again_and_t
     house.close().await
 }
 
-/// Leaves what ada had typed before everything else, as where the store had failed when it came.
-async fn leave(house: &House, text: &str, begun_at: Option<DateTime<Utc>>) -> anyhow::Result<()> {
-    let did = json!({ "text": text, "reply_to": null, "forwarded": false, "private": true });
-    let update = json!({ "id": 0, "from": { "user": ADA, "chat": ADA }, "did": { "Wrote": did } });
+/// What somebody typed.
+pub(crate) fn typed(text: &str) -> Value {
+    json!({ "Wrote": { "text": text, "reply_to": null, "forwarded": false, "private": true } })
+}
+
+/// Leaves what ada had done before everything else, as where the store had failed when it came.
+pub(crate) async fn leave(
+    house: &House,
+    did: &Value,
+    begun_at: Option<DateTime<Utc>>,
+) -> anyhow::Result<()> {
+    let update = json!({ "id": 0, "from": { "user": ADA, "chat": ADA }, "did": did });
     let payload = Payload::UpdateLeft(UpdateLeft {
         bot: BOT,
         update_id: 0,
@@ -349,7 +352,7 @@ async fn a_stop_that_was_recorded_before_it_was_given_up_stops_no_other_build() 
     assert_eq!(says, "Recorded: the build of rivers stops.");
     change(&house, rivers, |build| build.state = BuildState::Stopped).await?;
     built(&house, "walks", "running").await?;
-    leave(&house, "/stop", Some(begun)).await?;
+    leave(&house, &typed("/stop"), Some(begun)).await?;
     until("the same answer", || async {
         let told = phones.messages(ADA).await?;
         let same = told.iter().filter(|one| one.text == says);
@@ -363,10 +366,9 @@ async fn a_stop_that_was_recorded_before_it_was_given_up_stops_no_other_build() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_could_not_be_done_before_a_stop_sets_nothing_going_after_it_either()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     stops(&phones).await?;
-    leave(&house, "/resumeall", None).await?;
+    leave(&house, &typed("/resumeall"), None).await?;
     phones
         .message(ADA, "You asked to stop something after you sent /resumeall")
         .await?;
@@ -377,8 +379,7 @@ async fn what_could_not_be_done_before_a_stop_sets_nothing_going_after_it_either
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_kept_of_a_press_shows_nobody_the_button_and_counts_in_its_turn()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = held(directory.path(), &phones).await?;
+    let (_directory, phones, house) = held().await?;
     let id = house.ask("missing_context", "Where?").await?;
     let ada = phones.message(ADA, "Where?").await?;
     let data = &ada.buttons[1].1;
@@ -404,9 +405,8 @@ async fn what_is_kept_of_a_press_shows_nobody_the_button_and_counts_in_its_turn(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_does_not_come_is_given_up_in_time_and_nothing_behind_it_is_lost()
 -> anyhow::Result<()> {
-    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = held_at(directory.path(), &phones, &clock).await?;
+    let (_directory, phones, house) = held_at(&clock).await?;
     sends(&phones).await?;
     phones.write(ADA, ADA, "And count rests").await?;
     until_kept(&house, 2).await?;

@@ -120,7 +120,7 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
     assert_eq!(
         events(&house, "task.retry").await?,
         [
-            json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": "use metres" })
+            json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": "use metres", "may_resume": true })
         ]
     );
     let said = |text: &str| json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": text });

@@ -136,7 +136,7 @@ async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_messa
         (
             vec![json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": words })],
             vec![
-                json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": words })
+                json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": words, "may_resume": true })
             ],
         )
     );

@@ -1,5 +1,6 @@
 //! Nobody else gets an answer, and no button is worth more than what was shown to whom.
 
+use chrono::TimeDelta;
 use ropewalk_desk::phones as linking;
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::halt::Halt;
@@ -97,6 +98,16 @@ async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
     house.close().await
 }
 
+/// Waits until exactly this was said in conversations.
+async fn until_said(house: &House, expected: &[&str]) -> anyhow::Result<()> {
+    until(&format!("{expected:?}"), || async {
+        let said = said(house).await?;
+        let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
+        Ok((texts == expected).then_some(()))
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
 -> anyhow::Result<()> {
@@ -116,6 +127,14 @@ async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
         phone.listens = true;
     })
     .await?;
+    // What is done in between comes to nothing, which is said once.
+    for text in ["Small ones", "/stopall", "Smaller ones"] {
+        phones.write(3, 3, text).await?;
+    }
+    phones.write(ADA, ADA, "/status").await?;
+    phones.message(ADA, "No build yet.").await?;
+    phones.message(3, "Nobody hears you here").await?;
+    assert_eq!(phones.messages(3).await?.len(), 1);
     let cleo = UserSlug::parse("cleo")?;
     let code = linking::code(&house.context()?, &people()?, &cleo).await?;
     phones.write(3, 3, &format!("/start {code}")).await?;
@@ -123,16 +142,84 @@ async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
     answer(&house, "Who walks?").await?;
     phones.message(3, "Who walks?").await?;
     phones.write(3, 3, "Dogs").await?;
-    until("what cleo wrote", || async {
-        let said = said(&house).await?;
-        Ok(said.iter().any(|(text, _)| text == "Dogs").then_some(()))
-    })
-    .await?;
+    until_said(&house, &["Walks", "Who walks?", "Dogs"]).await?;
+    assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
     assert_eq!(
         store.count::<Idea>(Query::new()).await?,
         1,
         "it is no idea of its own"
     );
+    assert_eq!(linking::of(store, &before).await?.linked, None);
+    house.close().await
+}
+
+/// Returns how much was told in the chat of who is nobody, `least` of it, once all is done that was done before: what ada asks now for
+/// the `asked`th time is answered last.
+async fn told_after(phones: &Phones, least: usize, asked: usize) -> anyhow::Result<usize> {
+    phones.write(ADA, ADA, "/status").await?;
+    until("what is told", || async {
+        let told = phones.messages(3).await?.len();
+        let is_done = phones.messages(ADA).await?.len() == asked;
+        Ok((is_done && told >= least).then_some(told))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_name_is_gone_hears_that_nobody_hears_them_once_a_day() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (context, before) = (house.context()?, UserSlug::parse("user")?);
+    let chat = ChatUser { user: 3, chat: 3 };
+    linking::change(&context, &before, |phone| phone.linked = Some(chat)).await?;
+    phones.write(3, 3, "Walks").await?;
+    phones.write(3, 3, "/stopall").await?;
+    assert_eq!(told_after(&phones, 1, 1).await?, 1);
+    linking::change(&context, &before, |phone| {
+        phone.told_unheard = phone.told_unheard.map(|told| told - TimeDelta::days(1));
+    })
+    .await?;
+    phones.write(3, 3, "/stopall").await?;
+    phones.write(3, 3, "Walks").await?;
+    assert_eq!(told_after(&phones, 2, 2).await?, 2);
+    let store = &house.services.store;
+    assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
+    assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
+    // Where the phone is forgotten, that is nobody at all.
+    assert!(linking::unlink(&context, &before).await?);
+    phones.write(3, 3, "Walks").await?;
+    assert_eq!(told_after(&phones, 2, 3).await?, 2);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_the_configuration_names_in_a_linked_chat_goes_on_with_what_is_talked_about_there()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(BOB, BOB, "Walks").await?;
+    phones.message(BOB, "It is the idea walks now").await?;
+    // As where ada did it all under a name that nobody has any more, and was named with her chat since.
+    let before = UserSlug::parse("user")?;
+    let bob = linking::of(&house.services.store, &UserSlug::parse("bob")?).await?;
+    linking::change(&house.context()?, &before, |phone| {
+        phone.linked = Some(ChatUser {
+            user: ADA,
+            chat: ADA,
+        });
+        phone.idea.clone_from(&bob.idea);
+        phone.shown = bob.shown;
+        phone.listens = true;
+    })
+    .await?;
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    answer(&house, "Who walks?").await?;
+    phones.message(ADA, "Who walks?").await?;
+    phones.write(ADA, ADA, "Dogs").await?;
+    until_said(&house, &["Walks", "Who walks?", "Dogs"]).await?;
+    let store = &house.services.store;
+    assert_eq!(store.count::<Idea>(Query::new()).await?, 1);
     assert_eq!(linking::of(store, &before).await?.linked, None);
     house.close().await
 }

@@ -1,5 +1,7 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
+mod going_on;
+
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -323,6 +325,8 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/spec nope", "nope has no specification yet"),
         ("/execute", "Name the idea"),
         ("/execute nope", "no idea is called nope"),
+        ("/abandon", "Name the idea"),
+        ("/abandon nope", "bob may not stop"),
         ("/agents", "notify.telegram"),
         ("/pause", "No build runs"),
         ("/pause nope", "There is no build of nope"),
@@ -349,7 +353,7 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(22));
+    assert_eq!(menu, Some(23));
     house.close().await
 }
 

@@ -1,7 +1,7 @@
 //! Verb `idea abandon`: gives an idea up; what of it is not landed ends, and its files are free.
 
 use clap::Args;
-use ropewalk_desk::ideas::{self, AbandonError, AbandonmentPreview};
+use ropewalk_desk::ideas::{self, AbandonError};
 use ropewalk_schemas::Slug;
 use serde::Serialize;
 
@@ -40,11 +40,11 @@ impl Abandon {
         let preview = preview.map_err(refused)?;
         if self.dry_run {
             return app.output.show(&preview, |preview| {
-                format!("{}; nothing was abandoned", told(preview))
+                format!("{}; nothing was abandoned", preview.in_words())
             });
         }
         if !self.yes && app.can_ask() {
-            app.output.note(&told(&preview))?;
+            app.output.note(&preview.in_words())?;
             App::confirm(&format!("Abandon {slug}? It cannot be taken back."))?;
         }
         let abandoned = ideas::abandon(&desk.context(), &slug, person, self.reason).await;
@@ -62,23 +62,4 @@ fn refused(refusal: AbandonError) -> CliError {
         AbandonError::TooLong(error) => error.into(),
         refusal => CliError::advised("idea-state", refusal),
     }
-}
-
-/// Says what ends with an idea.
-fn told(preview: &AbandonmentPreview) -> String {
-    let counted = |many: usize, noun: &str| match many {
-        1 => format!("1 {noun}"),
-        many => format!("{many} {noun}s"),
-    };
-    let stays = if preview.landed {
-        "; what landed stays"
-    } else {
-        ""
-    };
-    format!(
-        "with `{}` end {} and {}{stays}",
-        preview.idea,
-        counted(preview.builds.len(), "build"),
-        counted(preview.questions.len(), "open question"),
-    )
 }

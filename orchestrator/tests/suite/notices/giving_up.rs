@@ -8,6 +8,7 @@ use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::notices::asked_for;
 use ropewalk_orchestrator::questions::{self, Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::NoticeState;
@@ -25,7 +26,7 @@ use ropewalk_schemas::{
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
 
-use super::paper::{Paper, house, listeners, notifier, rows};
+use super::paper::{Paper, at_noon, house, listeners, notifier, rows};
 use super::{ask, begun, build, completed, tell};
 use crate::house::{House, noon};
 use crate::questions::{asking, open, reminded_at};
@@ -35,10 +36,8 @@ const PEOPLE: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role:
 
 #[tokio::test]
 async fn a_question_of_whom_no_port_reaches_goes_to_everybody_whom_it_does() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let (_directory, house) = at_noon(&paper, &PEOPLE).await?;
     let id = ask(&house).await?;
     let said = paper.said(&house, 1).await?;
     assert_eq!((said[0].to.as_str(), said[0].question), ("ada", Some(id)));
@@ -126,10 +125,8 @@ async fn escalations(house: &House) -> anyhow::Result<usize> {
 #[tokio::test]
 async fn a_question_that_reaches_nobody_waits_for_somebody_and_not_for_time_to_pass()
 -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&[]);
-    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let (_directory, house) = at_noon(&paper, &PEOPLE).await?;
     let id = ask(&house).await?;
     house.settle().await?;
     for hours in [2, 30, 40 * 24] {
@@ -161,10 +158,8 @@ async fn a_question_that_reaches_nobody_waits_for_somebody_and_not_for_time_to_p
 #[tokio::test]
 async fn of_what_reached_nobody_and_is_closed_nothing_is_left_and_nothing_is_told()
 -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&[]);
-    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let (_directory, house) = at_noon(&paper, &PEOPLE).await?;
     let closed = ask(&house).await?;
     house.settle().await?;
     assert_eq!(rows(&house).await?.len(), 1);
@@ -183,10 +178,8 @@ async fn of_what_reached_nobody_and_is_closed_nothing_is_left_and_nothing_is_tol
 async fn of_what_somebody_asked_for_nobody_says_that_it_reaches_nobody() -> anyhow::Result<()> {
     // Whoever asks has seen that note, or asked in the moment in which it was written.
     for has_seen in [true, false] {
-        let directory = tempfile::tempdir()?;
-        let clock = Clock::manual(noon());
         let paper = Paper::new(&[]);
-        let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+        let (_directory, house) = at_noon(&paper, &PEOPLE).await?;
         let id = ask(&house).await?;
         house.settle().await?;
         let noted = rows(&house).await?;
@@ -200,7 +193,7 @@ async fn of_what_somebody_asked_for_nobody_says_that_it_reaches_nobody() -> anyh
             &mut changes,
             known,
             ("paper", &question, "ada"),
-            clock.now(),
+            house.clock.now(),
         );
         store.commit(changes).await?;
         comes(&house, &paper, "ada").await?;
@@ -215,11 +208,40 @@ async fn of_what_somebody_asked_for_nobody_says_that_it_reaches_nobody() -> anyh
 }
 
 #[tokio::test]
-async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
+async fn who_cannot_be_told_is_shown_as_an_alert_until_somebody_can() -> anyhow::Result<()> {
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
+    paper.refuses(Some("ada"));
+    ask(&house).await?;
+    paper
+        .until_rows(&house, |rows| {
+            rows.iter().any(|row| row.state == NoticeState::Dead)
+        })
+        .await?;
+    let alert = async || {
+        let alert = house.services.store.get::<Alert>("notices/paper").await?;
+        anyhow::Ok(alert.context("no alert")?.into_inner())
+    };
+    house
+        .until("the alert", async || Ok(alert().await.ok()))
+        .await?;
+    assert_eq!(alert().await?.cleared_at, None);
+    assert!(alert().await?.message.contains("blocked by the user"));
+    paper.refuses(None);
+    ask_another(&house).await?;
+    paper.said(&house, 1).await?;
+    house
+        .until("the end of the alert", async || {
+            Ok(alert().await?.cleared_at)
+        })
+        .await?;
+    house.close().await
+}
+
+#[tokio::test]
+async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
+    let paper = Paper::new(&["ada"]);
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.away(true);
     begun(&house, build(&house), "walks").await?;
     house.settle().await?;
@@ -242,10 +264,8 @@ async fn what_could_not_be_told_for_a_day_is_given_up() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_waits_behind_an_open_question_is_given_up_after_a_day_too() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.away(true);
     let id = ask(&house).await?;
     begun(&house, build(&house), "walks").await?;
@@ -265,7 +285,7 @@ async fn what_waits_behind_an_open_question_is_given_up_after_a_day_too() -> any
     let left = rows(&house).await?;
     let asked = left.iter().find(|row| row.question == Some(id));
     assert!(asked.is_some_and(|row| row.is_open()), "{left:#?}");
-    assert!(clock.now() - noon() < chrono::TimeDelta::hours(30));
+    assert!(house.clock.now() - noon() < chrono::TimeDelta::hours(30));
     paper.away(false);
     house
         .until("the question", || async {
@@ -317,10 +337,8 @@ async fn what_is_told_in_pieces_goes_on_behind_the_last_that_arrived() -> anyhow
 
 #[tokio::test]
 async fn who_heard_of_a_question_late_is_not_reminded_within_minutes() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.away(true);
     let id = ask(&house).await?;
     paper.until(&house, || paper.tries() > 0).await?;
@@ -333,7 +351,7 @@ async fn who_heard_of_a_question_late_is_not_reminded_within_minutes() -> anyhow
             Ok((paper.to("ada") == 1).then_some(()))
         })
         .await?;
-    let told = clock.now();
+    let told = house.clock.now();
     assert!(told < noon() + Duration::from_mins(30), "{told}");
     house.pass_until(noon() + Duration::from_mins(30)).await;
     house
@@ -349,10 +367,8 @@ async fn who_heard_of_a_question_late_is_not_reminded_within_minutes() -> anyhow
 #[tokio::test]
 async fn an_answer_that_nothing_follows_from_is_told_to_who_decides_what_is_built()
 -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
-    let house = house(directory.path(), &clock, &paper, &PEOPLE).await?;
+    let (_directory, house) = at_noon(&paper, &PEOPLE).await?;
     let spec = SpecId(house.services.ids.next());
     let payload = Payload::SpecRevisionRefused(SpecRevisionRefused {
         spec_id: spec,
@@ -377,13 +393,9 @@ async fn who_stops_everything_is_told_to_the_others_alone_and_at_any_hour() -> a
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
     let paper = Paper::new(&["ada", "bob"]);
-    let house = house(
-        directory.path(),
-        &clock,
-        &paper,
-        &[("ada", &[]), ("bob", &[])],
-    )
-    .await?;
+    // It is no matter of a role: who is there for nothing hears it, too.
+    let people: [(&str, &[Role]); 2] = [("ada", &Role::ALL), ("bob", &[])];
+    let house = house(directory.path(), &clock, &paper, &people).await?;
     begun(&house, build(&house), "walks").await?;
     let halt = Payload::HaltBegun(HaltBegun {
         by: UserSlug::parse("ada")?,
@@ -409,16 +421,8 @@ async fn who_stops_everything_is_told_to_the_others_alone_and_at_any_hour() -> a
 
 #[tokio::test]
 async fn who_stopped_a_build_is_not_told_that_it_is_stopped() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
-    let house = house(
-        directory.path(),
-        &clock,
-        &paper,
-        &[("ada", &[]), ("bob", &[])],
-    )
-    .await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
     let (id, store) = (build(&house), &house.services.store);
     let stopped: Build = serde_json::from_value(json!({
         "id": id, "spec": id, "revision": 1, "hash": ContentHash::of(b"walks"), "idea": "walks", "user": "ada",
@@ -445,10 +449,8 @@ async fn who_stopped_a_build_is_not_told_that_it_is_stopped() -> anyhow::Result<
 
 #[tokio::test]
 async fn a_failure_that_a_question_is_asked_about_is_told_by_that_alone() -> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
     let (build, task) = (build(&house), TaskId::parse("T-002")?);
     let question = ask(&house).await?;
     let check = Validation::passes("true");

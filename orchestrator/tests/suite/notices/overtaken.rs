@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use ropewalk_runtime::Clock;
-use ropewalk_schemas::notice::NoticeState;
+use chrono::TimeDelta;
+use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::payload::{IdeationCompleted, SpecRequested};
 use ropewalk_schemas::specification::{Complexity, Specification};
 use ropewalk_schemas::{ContentHash, Payload, SessionId, Slug, SpecId, Subject, UserSlug};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, Versioned};
 use serde_json::json;
 
-use super::paper::{Paper, house, rows};
+use super::paper::{Paper, at_noon, rows};
 use super::{begun, build, tell};
 use crate::house::{House, noon};
 
 const ADVICE: &str = "ask for its specification";
 
-/// Tells that the idea is complete.
-async fn complete(house: &House) -> anyhow::Result<()> {
+/// Tells that the idea of somebody is complete.
+async fn complete(house: &House, user: &str) -> anyhow::Result<()> {
     let idea = Slug::parse("walks")?;
     let payload = Payload::IdeationCompleted(IdeationCompleted {
         session_id: SessionId(house.services.ids.next()),
         idea_slug: idea.clone(),
-        user_slug: UserSlug::parse("ada")?,
+        user_slug: UserSlug::parse(user)?,
         brief_path: "planning/brief.md".to_owned(),
         confidence: 0.9,
         ready_for_spec: true,
@@ -46,11 +46,9 @@ async fn requested(house: &House) -> anyhow::Result<()> {
 #[tokio::test]
 async fn nobody_is_advised_to_ask_for_what_is_asked_for_or_built_meanwhile() -> anyhow::Result<()> {
     for is_built in [false, true] {
-        let directory = tempfile::tempdir()?;
-        let clock = Clock::manual(noon());
         let paper = Paper::new(&["ada"]);
-        let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-        complete(&house).await?;
+        let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
+        complete(&house, "cleo").await?;
         house.settle().await?;
         let waits = rows(&house).await?;
         let best = waits[0].text.recommendation.as_deref();
@@ -81,6 +79,50 @@ async fn nobody_is_advised_to_ask_for_what_is_asked_for_or_built_meanwhile() -> 
 }
 
 #[tokio::test]
+async fn whose_idea_it_is_hears_at_once_that_it_is_complete_and_others_with_the_rest()
+-> anyhow::Result<()> {
+    let paper = Paper::new(&["ada", "bob"]);
+    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
+    complete(&house, "ada").await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(
+        (said[0].to.as_str(), said[0].title.as_str()),
+        ("ada", "The idea `walks` is complete")
+    );
+    assert_eq!(paper.to("bob"), 0);
+    house.pass(Duration::from_mins(6)).await;
+    paper.until(&house, || paper.to("bob") == 1).await?;
+    house.close().await
+}
+
+#[tokio::test]
+async fn whose_idea_it_is_hears_nothing_where_its_specification_is_asked_for_in_the_same_moment()
+-> anyhow::Result<()> {
+    let paper = Paper::new(&["ada", "bob"]);
+    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
+    complete(&house, "ada").await?;
+    // No time passes meanwhile.
+    paper.until_rows(&house, |rows| rows.len() == 2).await?;
+    let waits = rows(&house).await?;
+    let after = |name: &str| {
+        let told = waits.iter().find(|told| told.receiver == name);
+        told.map(|told| told.due - noon())
+    };
+    assert_eq!(after("ada"), Some(TimeDelta::seconds(3)));
+    assert_eq!(after("bob"), Some(TimeDelta::minutes(5)), "no longer");
+    house.pass(Duration::from_secs(2)).await;
+    requested(&house).await?;
+    let is_over = |row: &Versioned<Notice>| row.state == NoticeState::Over;
+    paper
+        .until_rows(&house, |rows| rows.iter().all(is_over))
+        .await?;
+    house.pass(Duration::from_mins(6)).await;
+    house.settle().await?;
+    assert_eq!(paper.all(), []);
+    house.close().await
+}
+
+#[tokio::test]
 async fn nobody_is_advised_to_ask_for_what_was_asked_for_before() -> anyhow::Result<()> {
     for (state, best) in [
         ("draft", None),
@@ -88,10 +130,8 @@ async fn nobody_is_advised_to_ask_for_what_was_asked_for_before() -> anyhow::Res
         ("approved", None),
         ("rejected", Some(ADVICE)),
     ] {
-        let directory = tempfile::tempdir()?;
-        let clock = Clock::manual(noon());
         let paper = Paper::new(&["ada"]);
-        let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+        let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
         let ids = &house.services.ids;
         let spec: Specification = serde_json::from_value(json!({
             "id": ids.next(), "idea": "walks", "user": "ada", "state": state, "revision": 1, "hash": ContentHash::of(b"walks"),
@@ -101,7 +141,7 @@ async fn nobody_is_advised_to_ask_for_what_was_asked_for_before() -> anyhow::Res
         let mut changes = ChangeSet::new();
         changes.insert(&spec);
         house.services.store.commit(changes).await?;
-        complete(&house).await?;
+        complete(&house, "cleo").await?;
         house.settle().await?;
         let told = rows(&house).await?;
         let told: Vec<_> = told

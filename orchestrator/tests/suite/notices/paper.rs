@@ -17,8 +17,9 @@ use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::{QuestionId, UserSlug};
 use ropewalk_store::{Query, ReadError, Store, Versioned};
+use tempfile::TempDir;
 
-use crate::house::House;
+use crate::house::{House, noon};
 
 /// What somebody was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,6 +187,16 @@ pub(crate) async fn house(
     people: &[(&str, &[Role])],
 ) -> anyhow::Result<House> {
     house_of(directory, clock, paper, listeners(people)?, None).await
+}
+
+/// Does the same in a directory of its own, which lasts as long as what is returned first, from noon on.
+pub(crate) async fn at_noon(
+    paper: &Paper,
+    people: &[(&str, &[Role])],
+) -> anyhow::Result<(TempDir, House)> {
+    let directory = tempfile::tempdir()?;
+    let house = house(directory.path(), &Clock::manual(noon()), paper, people).await?;
+    Ok((directory, house))
 }
 
 /// Returns people with their roles.

@@ -2,13 +2,14 @@
 //! The terminal is asked the same in `cli/tests/suite/people.rs`.
 
 use ropewalk_schemas::ContentHash;
-use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::person::Right;
+use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
 use super::assert_problem;
 use crate::browser::HTML;
-use crate::house::{BOB, House, answered};
+use crate::house::{ADA, BOB, House, answered};
 
 /// What takes a right: a request with its body, and the fields of the form that does the same.
 struct GuardedVerb {
@@ -119,6 +120,51 @@ async fn who_lacks_a_right_is_told_which_by_request_and_by_form_and_changes_noth
         );
         assert_eq!(house.rows().await, before, "{}", guarded.path);
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_stopped_is_set_going_by_another_try_of_who_may_let_it_go_on_alone() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-001", TaskState::Failed).await;
+    let stopped = |cause| {
+        move |build: &mut Build| {
+            build.state = BuildState::Stopped;
+            build.stop = Some(cause);
+        }
+    };
+    house.change(build, stopped(StopCause::Person)).await;
+    let before = house.rows().await;
+    let (path, body) = (
+        format!("/api/builds/{build}/retry"),
+        json!({ "task": "T-001" }),
+    );
+    let refused = answered(house.ask("POST", &path, BOB).json(&body)).await;
+    assert_problem(&refused, 403, "forbidden");
+    assert_eq!(refused.body["message"], json!("`bob` may not stop"));
+    assert_eq!(house.rows().await, before);
+    let form = format!("/builds/{build}/tasks/T-001/retry");
+    let form = house.ask("POST", &form, BOB).header("Accept", HTML);
+    let form = form.header("Content-Type", "application/x-www-form-urlencoded");
+    let refused = answered(form.body("guidance=")).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert_eq!(house.rows().await, before);
+    // Nobody is offered what is refused.
+    let page = format!("/builds/{build}/tasks/T-001");
+    let offers = async |token: &str| {
+        let page = answered(house.ask("GET", &page, token).header("Accept", HTML)).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        page.text
+            .contains(&format!("action=\"/builds/{build}/tasks/T-001/retry\""))
+    };
+    assert_eq!((offers(ADA).await, offers(BOB).await), (true, false));
+    let taken = house.send(&path, &body).await;
+    assert_eq!(taken.status, 202, "{}", taken.text);
+    // What failed by itself is tried again by whoever knows how.
+    house.change(build, stopped(StopCause::Failures)).await;
+    let taken = answered(house.ask("POST", &path, BOB).json(&body)).await;
+    assert_eq!(taken.status, 202, "{}", taken.text);
     house.stop().await;
 }
 
