@@ -19,7 +19,7 @@ use ropewalk_tests::program::Runner;
 use ropewalk_tests::servers::node_modules;
 use serde_json::{Value, json};
 
-use crate::picture::{git, store};
+use crate::picture::{REHEARSAL, git, store};
 use crate::project::{LINES, PATIENCE, Project, plan, rule};
 use crate::running::{RunningProgram, start, until_ready};
 
@@ -60,7 +60,7 @@ async fn said(log: &Path, program: &mut RunningProgram, part: &str) -> anyhow::R
             return Ok(line.to_owned());
         }
         ensure!(program.0.try_wait()?.is_none(), "it ended: {said}");
-        ensure!(began.elapsed() < PATIENCE, "no `{part}`: {said}");
+        ensure!(began.elapsed() < WATCHED, "no `{part}`: {said}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -358,6 +358,9 @@ async fn assert_paced(rehearsal: &Path) -> anyhow::Result<()> {
     }
     Ok(store.close().await?)
 }
+
+/// A rehearsal that is watched goes slowly, and beside other tests that use the machine slower still.
+const WATCHED: Duration = REHEARSAL.saturating_mul(2);
 
 /// What Ctrl-C ends with.
 const INTERRUPTED: Option<i32> = Some(2);
