@@ -152,13 +152,12 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
                 build.state != BuildState::Running && is_tried
             })
             .await;
-        let landed = open.git(&["show", "build/habits:tests/check.sh"]);
-        let is_kept = state == TaskState::Waiting;
-        assert_eq!(landed == TEST.trim_end(), is_kept, "{landed}");
+        let landed = || open.git(&["show", "build/habits:tests/check.sh"]);
         let words = answer.strip_prefix("guide: ").map(|words| {
             format!("Asked about the change of `tests/check.sh`, a person said: {words}")
         });
-        if is_kept {
+        if state == TaskState::Waiting {
+            assert_eq!(landed(), TEST.trim_end());
             let refused = "A person refused the change of `tests/check.sh` that was asked about: leave it as it is.";
             let told: Vec<&str> = std::iter::once(refused).chain(words.as_deref()).collect();
             assert_eq!(task(&tasks, "L-6").guidance, told);
@@ -166,6 +165,7 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
         }
         let (build, tasks) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        assert_ne!(landed(), TEST.trim_end());
         // The yes that came last holds: nobody is told of the no before it.
         let allowed = task(&tasks, "L-6");
         let left: Vec<String> = words.into_iter().collect();
