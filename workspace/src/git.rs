@@ -14,6 +14,7 @@ pub use error::GitError;
 pub(crate) use call::{Call, Output};
 
 use crate::Environment;
+use crate::process::shell::shell_word;
 use crate::process::{self, CommandStatus, Invocation};
 
 /// The oldest git that can merge without a working tree.
@@ -90,7 +91,7 @@ impl Git {
     pub(crate) fn server_with(settings: &[String], verb: &str) -> String {
         let quoted: Vec<String> = settings
             .iter()
-            .map(|setting| format!("-c '{}'", setting.replace('\'', r"'\''")))
+            .map(|setting| format!("-c {}", shell_word(setting)))
             .collect();
         format!("git {SERVER_SETTINGS} {} {verb}", quoted.join(" "))
     }

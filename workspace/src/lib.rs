@@ -40,6 +40,7 @@ pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use process::orphans::end_orphans;
+pub use process::shell::shell_word;
 pub use process::{CommandError, CommandStatus, OutputListener};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;

@@ -2,6 +2,7 @@
 
 mod capture;
 pub(crate) mod orphans;
+pub(crate) mod shell;
 mod tree;
 
 use std::ffi::OsString;

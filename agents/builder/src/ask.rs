@@ -20,6 +20,7 @@ use ropewalk_schemas::question::{
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, ChoiceId, CommitId, QuestionId};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+use ropewalk_workspace::shell_word;
 
 use ropewalk_gate::protected::ProtectedChange;
 
@@ -174,13 +175,14 @@ async fn difference(
     if text.len() <= DIFFERENCE_BYTES && !shown.truncated {
         return Ok(fenced(text, Some("diff")));
     }
+    let words: Vec<_> = paths.iter().map(|path| shell_word(path)).collect();
     let kept = &text[..text.floor_char_boundary(DIFFERENCE_BYTES)];
     let (kept, _) = kept.rsplit_once('\n').unwrap_or((kept, ""));
     Ok(format!(
         "{}\n\nThis is its beginning; all of it: `git --git-dir {} diff {before} {candidate} -- {}`",
         fenced(kept, Some("diff")),
-        shared.clone.directory().display(),
-        paths.join(" "),
+        shell_word(&shared.clone.directory().display().to_string()),
+        words.join(" "),
     ))
 }
 
@@ -410,7 +412,7 @@ async fn put_about(
     build: &Build,
     draft: QuestionDraft,
 ) -> Result<Build, BuilderError> {
-    if build::is_over(build) {
+    if build::holds_no_question(build) {
         // Whoever asks so late would have nothing to do with an answer.
         return Ok(build.clone());
     }

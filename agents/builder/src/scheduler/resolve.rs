@@ -10,7 +10,9 @@ use ropewalk_schemas::task::{
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_store::{ChangeSet, retry_on_conflict};
-use ropewalk_workspace::{CommitMessage, ConflictFile, GitError, LocalClone, Merge, Side};
+use ropewalk_workspace::{
+    CommitMessage, ConflictFile, GitError, LocalClone, Merge, Side, shell_word,
+};
 use tracing::info;
 
 use crate::SharedState;
@@ -193,10 +195,7 @@ fn block(build: &Build, id: TaskId, conflict: &Conflict) -> Result<TaskBlock, Bu
     let Some(first) = paths.next() else {
         return Err(BuilderError::Missing("there is no conflict".to_owned()));
     };
-    let names: Vec<String> = files
-        .iter()
-        .map(|file| format!("'{}'", file.path.replace('\'', "'\\''")))
-        .collect();
+    let names: Vec<_> = files.iter().map(|file| shell_word(&file.path)).collect();
     let (branch, other) = (&build.branch, &conflict.name);
     let text = format!(
         "Join `{other}` into `{branch}`. In your checkout both are joined already but for the places between the marks \

@@ -7,7 +7,7 @@ use clap::Args;
 use ropewalk_desk::views::question::QuestionView;
 use ropewalk_orchestrator::questions::default_of;
 use ropewalk_schemas::question::{About, Content, Question, QuestionState};
-use ropewalk_workspace::LocalClone;
+use ropewalk_workspace::{LocalClone, shell_word};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -44,19 +44,9 @@ pub(super) fn whole(question: &Question, state: &Path) -> String {
         return text;
     };
     let kept = LocalClone::directory_below(state);
-    let kept = for_shell(&kept.display().to_string());
-    let command = format!("git --git-dir {kept} show {candidate}");
+    let kept = kept.display().to_string();
+    let command = format!("git --git-dir {} show {candidate}", shell_word(&kept));
     format!("{text}all of commit {}: `{command}`\n", candidate.short())
-}
-
-/// Writes a path as a shell reads one word.
-fn for_shell(path: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+".contains(letter);
-    if path.chars().all(is_plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
 }
 
 /// Returns the question for people.
@@ -168,21 +158,5 @@ fn waits(about: &About) -> String {
         About::Task { build, task } => format!("task {task} of build {build}"),
         About::Knowledge { item } => format!("knowledge item {item}"),
         About::Nothing => "nothing".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::for_shell;
-
-    #[test]
-    fn a_path_is_one_word_for_a_shell() {
-        for (path, word) in [
-            ("/home/ada/a-b.c_d/é", "/home/ada/a-b.c_d/é"),
-            ("/home/ada/my walks", "'/home/ada/my walks'"),
-            ("/it's/$HOME", r"'/it'\''s/$HOME'"),
-        ] {
-            assert_eq!(for_shell(path), word);
-        }
     }
 }
