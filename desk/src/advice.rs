@@ -110,7 +110,7 @@ impl Advice for AbandonError {
         match self {
             Self::Unknown(_) => Some(IDEAS.to_owned()),
             Self::Forbidden(error) => error.next(),
-            Self::Already(_) | Self::Landed(_) => None,
+            Self::Already(_) | Self::Landed(_) | Self::Changed(_) => None,
             Self::TooLong(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),

@@ -19,7 +19,9 @@ use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 
 use crate::specifications::plan::{self, IdeaPlan};
 
-pub use abandonment::{AbandonError, AbandonmentPreview, abandon, preview_abandonment};
+pub use abandonment::{
+    AbandonError, AbandonmentPreview, abandon, abandon_as_shown, preview_abandonment,
+};
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;

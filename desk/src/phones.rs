@@ -20,7 +20,7 @@ const MINUTES: i64 = 15;
 /// How many digits a code has: too many to try within its time.
 const DIGITS: usize = 24;
 /// How often whoever is nobody by now is told that nobody hears them.
-const UNHEARD: TimeDelta = TimeDelta::days(1);
+const UNHEARD_EVERY: TimeDelta = TimeDelta::days(1);
 
 /// Says why a phone was not linked.
 #[derive(Debug, thiserror::Error)]
@@ -195,7 +195,7 @@ pub async fn tell_unheard(
         let now = context.now();
         let is_new = |phone: &&Versioned<Phone>| {
             let last = phone.told_unheard;
-            last.is_none_or(|last| now - last >= UNHEARD)
+            last.is_none_or(|last| now - last >= UNHEARD_EVERY)
         };
         let Some(phone) = phone.filter(is_new) else {
             return Ok(Some(false));

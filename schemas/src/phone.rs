@@ -257,6 +257,24 @@ impl Phone {
         }
     }
 
+    /// Returns the nonces of what was shown to be decided by a button.
+    pub fn offers(&self) -> [Option<&str>; 4] {
+        [
+            self.landing.as_ref().map(|offer| offer.nonce.as_str()),
+            self.starting.as_ref().map(|offer| offer.nonce.as_str()),
+            self.abandonment.as_ref().map(|offer| offer.nonce.as_str()),
+            self.opening.as_ref().map(|offer| offer.nonce.as_str()),
+        ]
+    }
+
+    /// Forgets what was shown with a nonce; its buttons mean nothing from now on.
+    pub fn close_offer(&mut self, nonce: &str) {
+        self.landing.take_if(|offer| offer.nonce == nonce);
+        self.starting.take_if(|offer| offer.nonce == nonce);
+        self.abandonment.take_if(|offer| offer.nonce == nonce);
+        self.opening.take_if(|offer| offer.nonce == nonce);
+    }
+
     /// Returns the phone of a person, of which nothing is known.
     pub const fn of(person: UserSlug) -> Self {
         Self {

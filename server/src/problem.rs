@@ -297,7 +297,7 @@ impl From<AbandonError> for Problem {
             AbandonError::Forbidden(error) => return error.into(),
             AbandonError::TooLong(error) => return error.into(),
             AbandonError::Unknown(_) => StatusCode::NOT_FOUND,
-            AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
+            _ => StatusCode::CONFLICT,
         };
         Self::of(status, "idea-state", &error).mended_by(mending::abandon(&error))
     }

@@ -4,7 +4,6 @@ mod roll;
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
@@ -15,18 +14,16 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::LandingOffer;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wish::Wish as WishOfBranch;
-use ropewalk_schemas::{CorrelationId, Event, EventPattern, Payload, Priority, Slug, TaskId};
-use ropewalk_store::{EventFilter, ReadError, Store, task_key};
+use ropewalk_schemas::{Payload, Priority, Slug, TaskId};
+use ropewalk_store::{ReadError, Store, task_key};
 
 use crate::keyboard;
-use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom, told_already};
 use crate::words::refusal;
 use roll::{BuildChoice, choose, unbuilt};
 
 pub(crate) use roll::BuildRoll;
 
-/// How long a landing may be decided after it was shown.
-const OFFERED: TimeDelta = TimeDelta::days(14);
 /// How long a look at what a landing comes to may take: whoever says something else meanwhile waits for it.
 const PREVIEW: Duration = Duration::from_secs(5);
 /// What can be decided about a landing, in the order of its buttons.
@@ -194,9 +191,7 @@ pub(crate) async fn retry(
             return Ok(recorded(build));
         }
         let row = store.get::<Task>(&task_key(build.id, &task)).await?;
-        let can = row.is_some_and(|row| illegal::retry(&row).is_ok())
-            && illegal::run_again(build, "be resumed").is_ok()
-            && tasks::may_retry(build, &whom.person).is_ok();
+        let can = row.is_some_and(|row| tasks::can_retry(build, &row, &whom.person));
         able.extend(can.then_some(build));
     }
     let build = match (able.as_slice(), pool.last()) {
@@ -310,28 +305,6 @@ async fn told_to(
     Ok(told.into())
 }
 
-/// Returns whether an earlier try had told this already, by an event of `event_type` in a chain of them.
-pub(crate) async fn told_already(
-    surface: &Surface,
-    whom: &Whom,
-    chain: CorrelationId,
-    event_type: &str,
-    is_it: impl Fn(&Payload) -> bool,
-) -> Result<bool, SurfaceError> {
-    let Some(begun) = whom.begun_before else {
-        return Ok(false);
-    };
-    let told = EventFilter {
-        from: Some(begun),
-        pattern: Some(EventPattern::of(event_type)),
-        correlation: Some(chain),
-        ..EventFilter::default()
-    };
-    let told = surface.services.store.events(&told).await?.into_iter();
-    let mut told = told.filter_map(|stored| Event::try_from(stored.event.as_ref()).ok());
-    Ok(told.any(|event| is_it(&event.payload)))
-}
-
 /// Says how urgent a build is.
 pub(crate) async fn rank(
     surface: &Surface,
@@ -429,7 +402,7 @@ async fn offer(
         build: build.id,
         head: build.head.clone(),
         onto,
-        until: context.now() + OFFERED,
+        until: context.now() + keyboard::OFFERED,
     };
     phones::change(&context, &whom.person.name, |phone| {
         phone.landing = Some(offer.clone());

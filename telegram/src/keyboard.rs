@@ -1,5 +1,6 @@
 //! Makes buttons of choices, and reads what comes back when one is pressed.
 
+use chrono::TimeDelta;
 use ropewalk_schemas::question::Choice;
 use ropewalk_schemas::{ContentHash, SpecId};
 
@@ -8,6 +9,9 @@ use crate::styled;
 
 /// How many letters a nonce has: short enough for what a button carries, long enough that nobody guesses it.
 pub(crate) const NONCE: usize = 32;
+
+/// How long what was shown may be decided by its buttons.
+pub(crate) const OFFERED: TimeDelta = TimeDelta::days(14);
 
 /// What stands before a hash in the place of a nonce, of which none begins so.
 const CONCEALED: char = '#';

@@ -212,9 +212,9 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
     let asked = specifications::request(&context, &idea, person, complexity).await;
     let told = match asked {
         Ok(_) => {
-            let overtaken = overtaken(surface, whom, &idea).await?;
+            let unanswered = unanswered_words(surface, whom, &idea).await?;
             format!(
-                "The specification of `{idea}` is being written; you are asked here before anything is built.{overtaken}"
+                "The specification of `{idea}` is being written; you are asked here before anything is built.{unanswered}"
             )
         }
         Err(error) => refusal::request(&error),
@@ -223,7 +223,7 @@ async fn execute(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, S
 }
 
 /// Says of words about an idea that nobody has answered yet that its plan may hold nothing of them; nothing where there are none.
-async fn overtaken(
+async fn unanswered_words(
     surface: &Surface,
     whom: &Whom,
     idea: &Slug,

@@ -235,14 +235,8 @@ pub(crate) async fn reveal(
     let phone = phones::of(store, person).await?;
     let told = Query::new().equal("port", port::NAME);
     let told = store.list::<Notice>(told).await?;
-    let offered = [
-        phone.landing.map(|offer| offer.nonce),
-        phone.starting.map(|offer| offer.nonce),
-        phone.abandonment.map(|offer| offer.nonce),
-        phone.opening.map(|offer| offer.nonce),
-    ];
     let told = told.iter().map(|notice| notice.nonce.as_str());
-    let mut shown = offered.iter().flatten().map(String::as_str).chain(told);
+    let mut shown = phone.offers().into_iter().flatten().chain(told);
     let revealed = shown.find_map(|nonce| mark.revealed(nonce));
     if let Some(revealed) = revealed {
         *data = revealed;

@@ -1,6 +1,5 @@
 //! Shows what a build comes to before it begins, with the buttons that decide it: it begins as it was shown, once.
 
-use chrono::TimeDelta;
 use ropewalk_desk::phones;
 use ropewalk_desk::specifications::{self, OutlineExtent};
 use ropewalk_desk::views::specification;
@@ -16,8 +15,6 @@ use crate::keyboard;
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 use crate::words::refusal;
 
-/// How long a build may be decided after it was shown.
-const OFFERED: TimeDelta = TimeDelta::days(14);
 /// What can be decided, in the order of the buttons.
 const CHOICES: [&str; 2] = ["Start", "Cancel"];
 
@@ -75,7 +72,7 @@ async fn offer_of(
         nonce: nonce.clone(),
         spec: spec.id,
         hash,
-        until: here.now() + OFFERED,
+        until: here.now() + keyboard::OFFERED,
     };
     phones::change(&here, &whom.person.name, |phone| {
         phone.starting = Some(offer.clone());

@@ -13,7 +13,8 @@ use ropewalk_orchestrator::notices::Rules;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::phone::Reply;
-use ropewalk_schemas::{ComponentName, InvalidId};
+use ropewalk_schemas::{ComponentName, CorrelationId, Event, EventPattern, InvalidId, Payload};
+use ropewalk_store::EventFilter;
 use tokio::sync::{Notify, OnceCell};
 use tracing::{debug, warn};
 
@@ -208,6 +209,28 @@ impl Surface {
         let name = self.name.get_or_try_init(|| self.api.name()).await?;
         Ok(!name.eq_ignore_ascii_case(bot))
     }
+}
+
+/// Returns whether an earlier try had told this already, by an event of `event_type` in a chain of them.
+pub(crate) async fn told_already(
+    surface: &Surface,
+    whom: &Whom,
+    chain: CorrelationId,
+    event_type: &str,
+    is_it: impl Fn(&Payload) -> bool,
+) -> Result<bool, SurfaceError> {
+    let Some(begun) = whom.begun_before else {
+        return Ok(false);
+    };
+    let told = EventFilter {
+        from: Some(begun),
+        pattern: Some(EventPattern::of(event_type)),
+        correlation: Some(chain),
+        ..EventFilter::default()
+    };
+    let told = surface.services.store.events(&told).await?.into_iter();
+    let mut told = told.filter_map(|stored| Event::try_from(stored.event.as_ref()).ok());
+    Ok(told.any(|event| is_it(&event.payload)))
 }
 
 /// Says that something of the bot does not work now.

@@ -22,10 +22,10 @@ pub(crate) use decide::{Origin, has_gone_on, is_stopped};
 /// How many letters of what a press came to are shown; Telegram takes 200.
 const LINE: usize = 190;
 /// What is said to who was somebody in a chat and is nobody by now.
-const UNHEARD: &str = "Nobody hears you here: the project calls nobody by the name that this chat was linked to any more. Whoever runs it \
-     links the chat anew; what you do here before comes to nothing, so do it again then.";
+const NOBODY_HEARS: &str = "Nobody hears you here: the project calls nobody by the name that this chat was linked to any more. Whoever \
+     runs it links the chat anew; what you do here before comes to nothing, so do it again then.";
 
-/// Takes an update of somebody who is known; all others get no answer.
+/// Takes an update of somebody who is known; all others get no answer, but for who was somebody there.
 pub(crate) async fn take(
     surface: &Surface,
     update: &Update,
@@ -138,14 +138,9 @@ pub(crate) async fn perform(
             origin.end(&mut phone.updates, record);
         }
         phone.words_for = phone.words_for.take().filter(|_| !outcome.spent);
-        let is_open = |nonce: &String| outcome.decided.as_ref() != Some(nonce);
-        phone.landing = phone.landing.take().filter(|shown| is_open(&shown.nonce));
-        phone.starting = phone.starting.take().filter(|shown| is_open(&shown.nonce));
-        phone.abandonment = phone
-            .abandonment
-            .take()
-            .filter(|shown| is_open(&shown.nonce));
-        phone.opening = phone.opening.take().filter(|shown| is_open(&shown.nonce));
+        if let Some(nonce) = &outcome.decided {
+            phone.close_offer(nonce);
+        }
         phone.replies.extend(outcome.replies.iter().cloned());
         let late = outcome.late.as_ref();
         let late = late.filter(|late| !waits(phone, late)).cloned();
@@ -385,7 +380,7 @@ async fn introduced(
 /// Says to somebody whose chat was linked, and who is nobody by now, that what they do there is not done. Who was never anybody
 /// hears nothing.
 pub(crate) async fn unheard(surface: &Surface, from: ChatUser) -> Result<(), SurfaceError> {
-    let told = surface.reply(from.chat, UNHEARD.to_owned());
+    let told = surface.reply(from.chat, NOBODY_HEARS.to_owned());
     if phones::tell_unheard(&surface.context(), from, &told).await? {
         warn!(
             "nobody hears chat {}, whose person is nobody in `[people]`; `ropewalk people link NAME` makes a code for it",

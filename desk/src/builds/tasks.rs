@@ -64,8 +64,15 @@ pub async fn of_build(store: &Store, build: BuildId) -> Result<Vec<Versioned<Tas
     store.list::<Task>(of_build).await
 }
 
+/// Returns whether another round of tries of a task of a build can be asked for, by `person`.
+pub fn can_retry(build: &Build, task: &Task, person: &Person) -> bool {
+    illegal::retry(task).is_ok()
+        && illegal::run_again(build, "be resumed").is_ok()
+        && may_retry(build, person).is_ok()
+}
+
 /// Refuses who may not ask for another round of tries of a task of a build: of one that a person stopped, who may not let it go on.
-pub fn may_retry(build: &Build, person: &Person) -> Result<(), PermissionError> {
+fn may_retry(build: &Build, person: &Person) -> Result<(), PermissionError> {
     if build.state == BuildState::Stopped && build.stop == Some(StopCause::Person) {
         return person.demand(Right::Stop);
     }

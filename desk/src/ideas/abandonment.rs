@@ -32,6 +32,9 @@ pub enum AbandonError {
     /// Everything of it is landed.
     #[error("the idea `{0}` is landed, and nothing of it is left to abandon")]
     Landed(Slug),
+    /// Other builds would end with it than were shown.
+    #[error("what ends with the idea `{0}` is no longer what was shown")]
+    Changed(Slug),
     /// The reason is too long.
     #[error(transparent)]
     TooLong(#[from] LengthError),
@@ -148,16 +151,38 @@ pub async fn abandon(
     by: &Person,
     reason: Option<String>,
 ) -> Result<(), AbandonError> {
+    give_up(context, slug, (by, reason), None).await
+}
+
+/// Does the same as long as `builds`, which were shown to end with the idea, are those that do.
+pub async fn abandon_as_shown(
+    context: &Context,
+    slug: &Slug,
+    by: &Person,
+    builds: &[BuildId],
+) -> Result<(), AbandonError> {
+    give_up(context, slug, (by, None), Some(builds)).await
+}
+
+async fn give_up(
+    context: &Context,
+    slug: &Slug,
+    (by, reason): (&Person, Option<String>),
+    shown: Option<&[BuildId]>,
+) -> Result<(), AbandonError> {
     by.demand(Right::Stop)?;
     length::said("the reason", reason.as_deref())?;
     retry_on_conflict!(AbandonError, slug, {
         let Remains {
             idea,
             landed,
+            open,
             questions: asked,
             specs,
-            ..
         } = Remains::load(&context.store, slug).await?;
+        if shown.is_some_and(|shown| shown != open.as_slice()) {
+            return Err(AbandonError::Changed(slug.clone()));
+        }
         let context = context.for_claim(idea.correlation_id, Priority::URGENT);
         let mut changes = ChangeSet::new();
         if !landed {

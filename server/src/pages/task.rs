@@ -37,9 +37,7 @@ struct TaskPage {
 impl TaskPage {
     /// Returns whether another round of tries can be asked for, by who looks.
     fn can_retry(&self) -> bool {
-        illegal::retry(&self.view.task).is_ok()
-            && illegal::run_again(&self.build, "be resumed").is_ok()
-            && tasks::may_retry(&self.build, &self.frame.person).is_ok()
+        tasks::can_retry(&self.build, &self.view.task, &self.frame.person)
     }
 
     /// Returns whether something can be said to whoever works on it.

@@ -1,6 +1,5 @@
 //! Gives an idea up, once whoever wants that was shown what ends with it.
 
-use chrono::TimeDelta;
 use ropewalk_desk::ideas::{self, AbandonError};
 use ropewalk_desk::phones;
 use ropewalk_runtime::token;
@@ -9,13 +8,10 @@ use ropewalk_schemas::phone::AbandonmentOffer;
 use ropewalk_schemas::{Payload, Slug};
 
 use super::meant;
-use crate::builds::told_already;
 use crate::keyboard;
-use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
+use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom, told_already};
 use crate::words::refusal;
 
-/// How long an idea may be given up after it was shown what ends with it.
-const OFFERED: TimeDelta = TimeDelta::days(14);
 /// What can be decided.
 const CHOICES: [&str; 1] = ["Give it up"];
 
@@ -46,7 +42,7 @@ async fn offer(surface: &Surface, whom: &Whom, idea: &Slug) -> Result<Answer, Su
         nonce: nonce.clone(),
         idea: preview.idea,
         builds: preview.builds,
-        until: here.now() + OFFERED,
+        until: here.now() + keyboard::OFFERED,
     };
     phones::change(&here, &whom.person.name, |phone| {
         phone.abandonment = Some(offer.clone());
@@ -70,17 +66,13 @@ pub(crate) async fn pressed(
     }
     let (context, idea) = (surface.context(), &offer.idea);
     if !given_up_already(surface, whom, idea).await? {
-        let preview = ideas::preview_abandonment(&context.store, idea, &whom.person).await;
-        let has_changed = preview.is_ok_and(|preview| preview.builds != offer.builds);
-        if has_changed || context.now() > offer.until {
-            let shown = self::offer(surface, whom, idea).await?;
-            return Ok(PressAnswer {
-                reply: Some(surface.reply(whom.chat, shown)),
-                ..PressAnswer::from("What was shown is no longer so.".to_owned())
-            });
+        if context.now() > offer.until {
+            return shown_anew(surface, whom, idea).await;
         }
-        if let Err(refused) = ideas::abandon(&context, idea, &whom.person, None).await {
-            return Ok(refusal_told(refused, surface)?.into());
+        match ideas::abandon_as_shown(&context, idea, &whom.person, &offer.builds).await {
+            Ok(()) => {}
+            Err(AbandonError::Changed(_)) => return shown_anew(surface, whom, idea).await,
+            Err(refused) => return Ok(refusal_told(refused, surface)?.into()),
         }
     }
     let told = format!("{idea} is given up. What of it had landed stays.");
@@ -88,6 +80,19 @@ pub(crate) async fn pressed(
         reply: Some(surface.in_place(whom.chat, message, told.clone())),
         line: told,
         decided: Some(offer.nonce),
+    })
+}
+
+/// Shows what ends with an idea now, where that is no longer what the button was for.
+async fn shown_anew(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+) -> Result<PressAnswer, SurfaceError> {
+    let shown = offer(surface, whom, idea).await?;
+    Ok(PressAnswer {
+        reply: Some(surface.reply(whom.chat, shown)),
+        ..PressAnswer::from("What was shown is no longer so.".to_owned())
     })
 }
 

@@ -1,6 +1,5 @@
 //! Says of words for an idea that has landed that they change nothing of it, and begins another idea with them.
 
-use chrono::TimeDelta;
 use ropewalk_desk::{ideas, phones};
 use ropewalk_runtime::token;
 use ropewalk_schemas::build::Build;
@@ -11,8 +10,6 @@ use ropewalk_store::{Query, Versioned};
 use crate::keyboard;
 use crate::surface::{Answer, PressAnswer, Surface, SurfaceError, Whom};
 
-/// How long an idea may be begun with the words.
-const OFFERED: TimeDelta = TimeDelta::days(14);
 /// What is pressed to begin it.
 const BEGIN: &str = "New idea";
 
@@ -46,7 +43,7 @@ pub(crate) async fn told(
     let offer = OpeningOffer {
         nonce: nonce.clone(),
         words: text.to_owned(),
-        until: context.now() + OFFERED,
+        until: context.now() + keyboard::OFFERED,
     };
     phones::change(&context, &whom.person.name, |phone| {
         phone.opening = Some(offer.clone());

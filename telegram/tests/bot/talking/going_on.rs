@@ -1,7 +1,7 @@
 //! A conversation goes on in its chat whatever dies in between, and ends in a specification, or with the idea given up.
 
 use anyhow::Context as _;
-use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_desk::ideas::{self, AbandonError, Opening};
 use ropewalk_desk::phones as linking;
 use ropewalk_orchestrator::questions::{self, AnswerInput};
 use ropewalk_schemas::idea::{Idea, IdeaState};
@@ -153,6 +153,27 @@ async fn an_idea_is_given_up_by_who_may_and_was_shown_what_ends_with_it() -> any
         .press(ADA, ADA, shown.id, &shown.buttons[0].1)
         .await?;
     phones.shown("walks is given up").await?;
+    assert_eq!(idea(&house).await?.state, IdeaState::Abandoned);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idea_is_given_up_with_the_builds_that_were_shown_and_no_other() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    begin_walks(&house).await?;
+    let (context, walks) = (house.context()?, Slug::parse("walks")?);
+    let ada = people()?.named("ada").context("no ada")?;
+    let shown = ideas::preview_abandonment(&context.store, &walks, &ada).await?;
+    let build = built(&house, "walks", "running").await?;
+    let refused = ideas::abandon_as_shown(&context, &walks, &ada, &shown.builds).await;
+    assert!(
+        matches!(refused, Err(AbandonError::Changed(_))),
+        "{refused:?}"
+    );
+    assert_eq!(idea(&house).await?.state, IdeaState::Draft);
+    assert_eq!(events(&house, "idea.abandoned").await?.len(), 0);
+    ideas::abandon_as_shown(&context, &walks, &ada, &[build]).await?;
     assert_eq!(idea(&house).await?.state, IdeaState::Abandoned);
     house.close().await
 }
