@@ -18,6 +18,7 @@ pub(crate) mod specifications;
 pub(crate) mod transcript;
 pub(crate) mod usage;
 
+use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
@@ -25,11 +26,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use ropewalk_runtime::Supervisor;
-use ropewalk_schemas::Slug;
 use ropewalk_store::{Record, Store, Versioned};
-use serde::Deserialize;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -38,7 +36,6 @@ use utoipa_axum::routes;
 
 use crate::guard::intake::{Bounds, intake};
 use crate::guard::{here, known, outer, outer_admin};
-use crate::page::{Page, Part};
 use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::{document, health, pages};
@@ -202,42 +199,16 @@ async fn find<R: Record>(
 }
 
 /// Reads a value of a query, where one is wanted.
-fn wanted<T: FromStr<Err: Display>>(field: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+pub(crate) fn wanted<T: FromStr<Err: Display>>(
+    field: &str,
+    text: Option<&str>,
+) -> Result<Option<T>, Problem> {
     let read = text.map(str::parse).transpose();
     read.map_err(unreadable(field))
 }
 
 /// What every handler takes.
 type Here = State<ServerState>;
-
-/// Which part of a list is wanted, of everything or of one idea.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PartOfIdea {
-    /// Only those of this idea.
-    idea: Option<String>,
-    /// At most so many entries: 1 to 500, 100 where nothing is said.
-    limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
-}
-
-impl PartOfIdea {
-    /// Returns the idea, where only what is of one is wanted.
-    fn idea(&self) -> Result<Option<Slug>, Problem> {
-        wanted("idea", self.idea.as_deref())
-    }
-
-    /// Cuts the part out of a whole list, whose entries are told apart by `key`.
-    fn of<T>(self, all: Vec<T>, key: impl Fn(&T) -> String) -> Result<Json<Page<T>>, Problem> {
-        let part = Part {
-            limit: self.limit,
-            cursor: self.cursor,
-        };
-        part.of(all, key).map(Json)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,11 @@
 //! Cuts lists into pages: at most so many entries, and where to go on.
 
+use axum::Json;
+use ropewalk_schemas::Slug;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::wanted;
 use crate::problem::Problem;
 
 /// How many entries a page has where nothing else is asked.
@@ -67,6 +70,39 @@ impl Part {
         let items: Vec<T> = all.into_iter().skip(begin).take(limit).collect();
         let next = items.last().filter(|_| is_more).map(key);
         Ok(Page { items, next })
+    }
+}
+
+/// Which part of a list is wanted, of everything or of one idea.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PartOfIdea {
+    /// Only those of this idea.
+    idea: Option<String>,
+    /// At most so many entries: 1 to 500, 100 where nothing is said.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+impl PartOfIdea {
+    /// Returns the idea, where only what is of one is wanted.
+    pub(crate) fn idea(&self) -> Result<Option<Slug>, Problem> {
+        wanted("idea", self.idea.as_deref())
+    }
+
+    /// Cuts the part out of a whole list, whose entries are told apart by `key`.
+    pub(crate) fn of<T>(
+        self,
+        all: Vec<T>,
+        key: impl Fn(&T) -> String,
+    ) -> Result<Json<Page<T>>, Problem> {
+        let part = Part {
+            limit: self.limit,
+            cursor: self.cursor,
+        };
+        part.of(all, key).map(Json)
     }
 }
 

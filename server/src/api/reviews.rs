@@ -5,8 +5,8 @@ use axum::extract::State;
 use ropewalk_desk::views::review::{self, ReviewView};
 use ropewalk_schemas::review::Review;
 
-use super::{Here, PartOfIdea, find};
-use crate::page::Page;
+use super::{Here, find};
+use crate::page::{Page, PartOfIdea};
 use crate::problem::Problem;
 use crate::take::{Parameters, Path};
 

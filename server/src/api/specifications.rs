@@ -13,8 +13,8 @@ use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, PartOfIdea, find, unreadable, wanted};
-use crate::page::Page;
+use super::{Here, find, unreadable, wanted};
+use crate::page::{Page, PartOfIdea};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::{Asker, Json as JsonBody, Parameters, Path};
