@@ -12,7 +12,7 @@ mod stuck;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::DecisionMade;
-use ropewalk_schemas::{Event, Payload, Subject, TaskId};
+use ropewalk_schemas::{Event, Payload, Subject};
 use ropewalk_store::ChangeSet;
 
 use super::PmOptions;
@@ -46,9 +46,13 @@ pub(super) async fn handle(
     }
 }
 
-/// Tells the build agent what was decided about a task.
-fn decided(changes: &mut ChangeSet, context: &Context, task: &TaskId, decision: DecisionMade) {
-    let subject = Subject::task(decision.build_id, task);
+/// Tells the build agent what was decided, of the task that it concerns, or of the whole build.
+fn decided(changes: &mut ChangeSet, context: &Context, decision: DecisionMade) {
+    let build = decision.build_id;
+    let subject = match &decision.task_id {
+        Some(task) => Subject::task(build, task),
+        None => Subject::build(build),
+    };
     changes.emit(context.event(subject, Payload::DecisionMade(decision)));
 }
 

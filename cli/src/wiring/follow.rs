@@ -30,6 +30,8 @@ pub(super) struct Follower {
     pub(super) policy: CurrentValue<PolicySettings>,
     /// Whether commands are confined.
     pub(super) is_confined: bool,
+    /// Who was on the project at the start; they stay.
+    pub(super) people: BTreeMap<UserSlug, PersonRecord>,
     /// What time it is.
     pub(super) clock: Clock,
 }
@@ -51,34 +53,29 @@ impl Follower {
         let user_file = ropewalk_config::user_file(environment);
         let files: Vec<PathBuf> = project_file.into_iter().chain(user_file).collect();
         let (environment, stop) = (environment.clone(), supervisor.shutdown().soft().clone());
-        let people = project.config().people.as_ref().clone();
         let load = Arc::new(load);
         supervisor.keep("configuration", move || {
             let (follower, files) = (self.clone(), files.clone());
             let (environment, load) = (environment.clone(), Arc::clone(&load));
-            let people = people.clone();
             let stop = stop.clone();
             async move {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = follower.follow(&files, &environment, (load.as_ref(), &people)) => {}
+                    () = follower.follow(&files, &environment, load.as_ref()) => {}
                 }
             }
         });
     }
 
-    /// Takes what the files say whenever one of them was changed; the `people` of the start stay.
+    /// Takes what the files say whenever one of them was changed.
     async fn follow(
         &self,
         files: &[PathBuf],
         environment: &Environment,
-        (load, people): (
-            &impl Fn() -> Result<Project, CliError>,
-            &BTreeMap<UserSlug, PersonRecord>,
-        ),
+        load: &impl Fn() -> Result<Project, CliError>,
     ) {
         let mut known = texts(files);
-        let mut refused = None;
+        let (mut refused, mut people) = (None, self.people.clone());
         loop {
             tokio::time::sleep(LOOK).await;
             let now = texts(files);
@@ -88,9 +85,12 @@ impl Follower {
             match self.take(environment, load) {
                 Ok(project) => {
                     info!("models and rules are those of the changed configuration");
-                    if *project.config().people != *people {
+                    // Once for each change of them, whatever else is changed after it.
+                    let named = project.config().people.as_ref();
+                    if *named != people && *named != self.people {
                         warn!("what `[people]` says holds once the program is started anew");
                     }
+                    people.clone_from(named);
                     known = now;
                 }
                 // It may be trusted or mended later.

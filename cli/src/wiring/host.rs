@@ -251,7 +251,7 @@ async fn begin(
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
     let engine = looked_after(project, remembering(engine, again), supervisor)?;
     let policy = CurrentValue::new(project.config().policy.as_ref().clone());
-    let follower = follower(&engine, &policy, &confinement, &clock);
+    let follower = follower(project, (&engine, &policy), &confinement, &clock);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = registry(project, &clock, process);
@@ -310,8 +310,8 @@ fn registry(project: &Project, clock: &Clock, process: Option<u32>) -> Registry 
 }
 
 fn follower(
-    engine: &Engine,
-    policy: &CurrentValue<PolicySettings>,
+    project: &Project,
+    (engine, policy): (&Engine, &CurrentValue<PolicySettings>),
     confinement: &Confinement,
     clock: &Clock,
 ) -> Follower {
@@ -319,6 +319,7 @@ fn follower(
         engine: engine.clone(),
         policy: policy.clone(),
         is_confined: confinement.sandbox.is_some(),
+        people: project.config().people.as_ref().clone(),
         clock: clock.clone(),
     }
 }

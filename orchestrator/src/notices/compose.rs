@@ -16,13 +16,13 @@ use ropewalk_schemas::{
 use ropewalk_store::{EventFilter, Query, ReadError, Store, task_key};
 
 use super::decide::Urgency;
-use super::text;
+use super::{IDEA_COMPLETE, text};
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
 pub(super) const TAKES: [&str; 34] = [
     "halt.begun",
     "halt.lifted",
-    "ideation.completed",
+    IDEA_COMPLETE,
     "spec.requested",
     "spec.generated",
     "spec.revision_refused",
@@ -74,6 +74,9 @@ pub(super) struct Draft {
 /// Returns what is told of an event that puts no question; none where there is nothing to tell.
 pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>, ReadError> {
     use Urgency::{Blocking, Gathered, Soon};
+    if let Some(told) = halt(&event.payload) {
+        return Ok(Some(told));
+    }
     let (role, urgency, text) = match &event.payload {
         Payload::SpecGenerated(made) if !is_asked_about(made.spec_id, store).await? => (
             Role::Product,
@@ -130,7 +133,7 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
             let severity = severity(payload);
             let (role, urgency, (title, body, recommendation)) =
                 match (alert(payload), step(payload)) {
-                    (Some((role, told)), _) if holds_up(payload, severity) => {
+                    (Some((role, told)), _) if severity == Some(Severity::Critical) => {
                         (role, Blocking, told)
                     }
                     (Some((role, told)), _) => (role, Soon, told),
@@ -143,13 +146,39 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         }
     };
     Ok(Some(Draft {
-        audience: match &event.payload {
-            Payload::HaltBegun(_) | Payload::HaltLifted(_) => Audience::Everybody,
-            _ => Audience::Roles(vec![role]),
-        },
+        audience: Audience::Roles(vec![role]),
         urgency,
         text,
     }))
+}
+
+/// Returns what everybody is told of a halt, whatever their roles are.
+fn halt(payload: &Payload) -> Option<Draft> {
+    let (urgency, text) = match payload {
+        Payload::HaltBegun(halt) => {
+            let best = "no model is asked and no command begins until somebody lets it go on";
+            let told = text::text(
+                format!("{} stopped everything", halt.by),
+                [text::quoted(halt.reason.as_deref().unwrap_or_default())],
+                Some(best.to_owned()),
+            );
+            (Urgency::Blocking, told)
+        }
+        Payload::HaltLifted(lifted) => {
+            let told = text::text(
+                format!("{} let everything go on", lifted.by),
+                ["It goes on where it stood.".to_owned()],
+                None,
+            );
+            (Urgency::Soon, told)
+        }
+        _ => return None,
+    };
+    Some(Draft {
+        audience: Audience::Everybody,
+        urgency,
+        text,
+    })
 }
 
 /// Returns what is best done, where nobody has done it yet.
@@ -246,11 +275,6 @@ async fn title_of(
 /// A title, a paragraph, and what is best done.
 type NoticeWords = (String, String, Option<&'static str>);
 
-/// Says whether what an alert tells holds work up.
-fn holds_up(payload: &Payload, severity: Option<Severity>) -> bool {
-    severity == Some(Severity::Critical) || matches!(payload, Payload::HaltBegun(_))
-}
-
 /// Returns how bad what an alert tells is, where it was told.
 fn severity(payload: &Payload) -> Option<Severity> {
     match payload {
@@ -294,22 +318,6 @@ fn alert(payload: &Payload) -> Option<(Role, NoticeWords)> {
                 "Tasks wait for each other".to_owned(),
                 found.cycle.join(" → "),
                 Some("stop one of their builds"),
-            ),
-        ),
-        Payload::HaltBegun(halt) => (
-            Role::Operations,
-            (
-                format!("{} stopped everything", halt.by),
-                text::quoted(halt.reason.as_deref().unwrap_or_default()),
-                Some("no model is asked and no command begins until somebody lets it go on"),
-            ),
-        ),
-        Payload::HaltLifted(lifted) => (
-            Role::Operations,
-            (
-                format!("{} let everything go on", lifted.by),
-                "It goes on where it stood.".to_owned(),
-                None,
             ),
         ),
         Payload::ComponentDown(down) => (

@@ -41,7 +41,7 @@ pub struct Parts {
 
 /// For so long whose idea it is does not hear that it is complete, with what is best done then: where specifications are asked for
 /// by themselves, that is done in this moment.
-const OVERTAKEN: TimeDelta = TimeDelta::seconds(3);
+const OVERTAKEN_WITHIN: TimeDelta = TimeDelta::seconds(3);
 /// For so long at most whoever was asked later than others is not reminded: everybody is asked at the time of a reminder.
 const NEW: TimeDelta = TimeDelta::minutes(10);
 
@@ -328,7 +328,7 @@ impl Notifier {
             let what = (urgency, draft.text.clone());
             let mut told = self.of_event((event, context), &receiver, what);
             if told.event_type == IDEA_COMPLETE && urgency == Urgency::Awaited {
-                told.due += OVERTAKEN;
+                told.due += OVERTAKEN_WITHIN;
             }
             changes.insert(&told);
         }

@@ -146,7 +146,7 @@ fn tell(
         decided_by: Some(by.to_owned()),
         ..DecisionMade::of_task(about, verdict, reason)
     };
-    decided(changes, context, about.1, decision);
+    decided(changes, context, decision);
 }
 
 /// Lets the model of a task hear words: at its next turn where it works, else in another round.

@@ -28,6 +28,6 @@ pub(super) async fn detected(
         file: Some(conflict.file.clone()),
         ..DecisionMade::of_task(about, ruling.verdict, ruling.reason)
     };
-    decided(&mut changes, context, &conflict.task_id, decision);
+    decided(&mut changes, context, decision);
     Ok(changes)
 }

@@ -39,7 +39,7 @@ pub(super) async fn divided(
                 format!("`{dead}` is down and no other loop lives; the task stays pending");
             let about = (build.id, &task.id);
             let decision = DecisionMade::of_task(about, Verdict::Watch, reason);
-            decided(&mut changes, &context, &task.id, decision);
+            decided(&mut changes, &context, decision);
         }
     }
     Ok(changes)

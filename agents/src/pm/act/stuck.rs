@@ -39,7 +39,7 @@ pub(super) async fn raised(
         );
         let about = (running.build.id, &running.task.id);
         let decision = DecisionMade::of_task(about, Verdict::Watch, reason);
-        decided(&mut changes, context, about.1, decision);
+        decided(&mut changes, context, decision);
     }
     Ok(changes)
 }
@@ -133,7 +133,7 @@ async fn look(
             // The build agent asks what shall become of it: only a person leaves a task out.
             let about = (running.build.id, &running.task.id);
             let decision = DecisionMade::of_task(about, Verdict::Interrupt, reason);
-            decided(&mut changes, context, about.1, decision);
+            decided(&mut changes, context, decision);
         }
     }
     Ok(changes)
