@@ -81,7 +81,7 @@ async fn changes(
         build = scene
             .build(&mut changes, build::Input::ExhaustBudget { scope })
             .await?;
-        if !build::is_over(&build) {
+        if !build::holds_no_question(&build) {
             let question =
                 ask::budget_exceeded(shared, context, &mut changes, &build, None, exceeded).await?;
             // What is asked about something else holds it as before.

@@ -206,8 +206,8 @@ async fn protected(
             told: said.filter(|_| choice == Some(ProtectedFiles::AllowAnd)),
         },
         Some(ProtectedFiles::Guide | ProtectedFiles::Keep) | None => {
-            let allowed = consents::allowed_before(&context.store, &row).await?;
-            let mut told = consents::refusals(bound.as_ref(), &allowed);
+            let answers = consents::answers(&context.store, &row).await?;
+            let mut told = consents::refusals(bound.as_ref(), &answers.allowed_before());
             told.extend(said.filter(|_| choice == Some(ProtectedFiles::Guide)));
             Input::Forbid { overruled, told }
         }

@@ -162,16 +162,15 @@ pub(super) async fn lay_out(
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
         return Ok(None);
     };
-    let (store, task) = (&work.context.store, &work.claim.task);
-    let refused = consents::refused_changes(store, task).await?;
-    let allowed = consents::allowed_before(store, task).await?;
+    let answers = consents::answers(&work.context.store, &work.claim.task).await?;
+    let allowed = answers.allowed_before();
     let hash = |content: Option<Vec<u8>>| content.as_deref().map(ContentHash::of);
     let of_it = clone.changed_files(base.as_str(), rebased.commit.as_str());
     let (mut left, mut others, mut is_empty) = (Vec::new(), BTreeMap::new(), true);
     for changed in of_it.await? {
         let shown = hash(clone.read_file(kept, &changed.path).await?);
         let is_it = |one: &FileChange| one.path == changed.path && one.after == shown;
-        if !refused.iter().any(is_it) {
+        if !answers.refused.iter().any(is_it) {
             is_empty = false;
             continue;
         }

@@ -25,26 +25,6 @@ pub(crate) async fn given(store: &Store, task: &Task) -> Result<Vec<Content>, Re
     Ok(allowed.filter_map(|asked| asked.content).collect())
 }
 
-/// Lists the changes of protected files that a person refused a task, and did not allow since.
-pub(crate) async fn refused_changes(
-    store: &Store,
-    task: &Task,
-) -> Result<Vec<FileChange>, ReadError> {
-    let asked = answered(store, task).await?.into_iter();
-    let (allowed, refused): (Vec<_>, Vec<_>) = asked.partition(is_consent);
-    let changes = |questions: Vec<Question>| {
-        let contents = questions.into_iter().filter_map(|asked| asked.content);
-        let files = contents.filter_map(|content| match content {
-            Content::Files { changes, .. } => Some(changes),
-            _ => None,
-        });
-        files.flatten().collect::<Vec<FileChange>>()
-    };
-    let (allowed, mut refused) = (changes(allowed), changes(refused));
-    refused.retain(|change| !allowed.contains(change));
-    Ok(refused)
-}
-
 /// Lists what people have answered about protected files of a task, as it was asked.
 async fn answered(store: &Store, task: &Task) -> Result<Vec<Question>, ReadError> {
     let asked = Query::new()
@@ -69,19 +49,9 @@ fn is_consent(question: &Question) -> bool {
     })
 }
 
-/// Lists what a task may change still though the newest answer about the same file was a no: as it was allowed before that.
-pub(crate) async fn allowed_before(
-    store: &Store,
-    task: &Task,
-) -> Result<Vec<AllowedChange>, ReadError> {
-    let files = newest(store, task).await?.into_values();
-    let refused = files.filter(|file| file.is_refused);
-    Ok(refused.filter_map(|file| file.allowed).collect())
-}
-
 /// Lists what the model of a task is told of what people allowed it: whoever does not know of a yes would take the change back.
 pub(crate) async fn permissions(store: &Store, task: &Task) -> Result<Vec<String>, ReadError> {
-    let files = newest(store, task).await?.into_values();
+    let files = answers(store, task).await?.files.into_values();
     // Where another change of the same file was refused since, the refusal tells of this one.
     let allowed = files.filter(|file| !file.is_refused);
     let allowed = allowed.filter_map(|file| file.allowed);
@@ -102,6 +72,23 @@ pub(crate) struct AllowedChange {
     pub(crate) candidate: CommitId,
 }
 
+/// What people answered about changes of protected files of a task.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// The changes that they refused and never allowed, neither before nor since.
+    pub(crate) refused: Vec<FileChange>,
+    /// What they answered about each file, by its path.
+    files: BTreeMap<String, FileAnswers>,
+}
+
+impl Answers {
+    /// Lists what a task may change still though the newest answer about the same file was a no: as it was allowed before that.
+    pub(crate) fn allowed_before(&self) -> Vec<AllowedChange> {
+        let refused = self.files.values().filter(|file| file.is_refused);
+        refused.filter_map(|file| file.allowed.clone()).collect()
+    }
+}
+
 /// What people answered about one file.
 #[derive(Debug, Default)]
 struct FileAnswers {
@@ -111,9 +98,10 @@ struct FileAnswers {
     is_refused: bool,
 }
 
-/// Reads the newest answers about each file of a task.
-async fn newest(store: &Store, task: &Task) -> Result<BTreeMap<String, FileAnswers>, ReadError> {
+/// Reads what people answered about each change of a task, and about each file in the end.
+pub(crate) async fn answers(store: &Store, task: &Task) -> Result<Answers, ReadError> {
     let mut files: BTreeMap<String, FileAnswers> = BTreeMap::new();
+    let (mut allowed, mut refused) = (Vec::new(), Vec::new());
     for asked in answered(store, task).await? {
         let is_refused = !is_consent(&asked);
         let Some(Content::Files { candidate, changes }) = asked.content else {
@@ -122,13 +110,17 @@ async fn newest(store: &Store, task: &Task) -> Result<BTreeMap<String, FileAnswe
         for change in changes {
             let answers = files.entry(change.path.clone()).or_default();
             answers.is_refused = is_refused;
-            if !is_refused {
+            if is_refused {
+                refused.push(change);
+            } else {
+                allowed.push(change.clone());
                 let candidate = candidate.clone();
                 answers.allowed = Some(AllowedChange { change, candidate });
             }
         }
     }
-    Ok(files)
+    refused.retain(|change| !allowed.contains(change));
+    Ok(Answers { refused, files })
 }
 
 /// Lists what people said of a task, less that they refused a change.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_engine::outline::{Language, outline_with_imports, render_within};
 use ropewalk_knowledge::wishes::{Wish, concerns, wishes};
+use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
@@ -400,9 +401,7 @@ async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<Strin
         None => format!("{} (no text)", file.path),
     };
     let mut names: Vec<String> = files.iter().take(CHANGED).map(told).collect();
-    if let Some(more) = files.len().checked_sub(CHANGED).filter(|more| *more > 0) {
-        names.push(format!("and {more} more"));
-    }
+    names.extend(and_more(files.len(), CHANGED));
     Ok(names)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_engine::outline::{Language, outline};
 use ropewalk_gate::protected::is_test;
-use ropewalk_schemas::{RepoPath, clip};
+use ropewalk_schemas::{RepoPath, clip, repo_path};
 use serde::Serialize;
 
 use super::super::work::Work;
@@ -60,8 +60,7 @@ pub(in crate::attempt) struct TestHelper {
 /// Finds the helpers beside the tests that a task changes or reads first, at its base.
 pub(super) async fn find(work: &Work<'_>) -> Result<Vec<TestHelper>, BuilderError> {
     let block = &work.claim.task.block;
-    let files = block.files().chain(&block.read_first);
-    let files: Vec<&str> = files.map(RepoPath::as_str).collect();
+    let files: Vec<&RepoPath> = block.files().chain(&block.read_first).collect();
     let places = places(&files);
     let paths: Vec<&str> = places.iter().map(String::as_str).collect();
     let contents = work.shared.clone.read_files(&work.base(), &paths).await?;
@@ -72,16 +71,16 @@ pub(super) async fn find(work: &Work<'_>) -> Result<Vec<TestHelper>, BuilderErro
 }
 
 /// Lists where helpers of the tests among `files` may lie, those first that are nearest to one of them; none of `files` itself.
-fn places(files: &[&str]) -> Vec<String> {
+fn places(files: &[&RepoPath]) -> Vec<String> {
     let mut places = Vec::new();
-    let is_code = |file: &&&str| is_test(file) && Language::of(file).is_some();
+    let is_code = |file: &&&RepoPath| {
+        let path = file.as_str();
+        is_test(path) && Language::of(path).is_some()
+    };
     for file in files.iter().filter(is_code) {
-        for (distance, directory) in directories_of(file).enumerate() {
-            for name in names_for(file) {
-                let place = match directory {
-                    "" => name.clone(),
-                    directory => format!("{directory}/{name}"),
-                };
+        for (distance, directory) in file.directories().enumerate() {
+            for name in names_for(file.as_str()) {
+                let place = repo_path::below(directory, &name);
                 if supports_tests(&place, &name) {
                     places.push((distance, place));
                 }
@@ -89,22 +88,10 @@ fn places(files: &[&str]) -> Vec<String> {
         }
     }
     places.sort_by_key(|(distance, _)| *distance);
-    let mut known: BTreeSet<String> = files.iter().map(|file| (*file).to_owned()).collect();
+    let mut known: BTreeSet<String> = files.iter().map(|file| file.as_str().to_owned()).collect();
     let places = places.into_iter().map(|(_, place)| place);
     let places = places.filter(|place| known.insert(place.clone()));
     places.take(PLACES).collect()
-}
-
-/// Returns the directory of a file and those above it, the root as the empty path.
-fn directories_of(file: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(above(file)), |path| match *path {
-        "" => None,
-        path => Some(above(path)),
-    })
-}
-
-fn above(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
 /// Lists the names that a helper of a test has, in the language of that.
@@ -168,6 +155,12 @@ fn signatures(path: &str, source: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn places(files: &[&str]) -> Vec<String> {
+        let files = files.iter().map(|file| RepoPath::parse(file).unwrap());
+        let files: Vec<RepoPath> = files.collect();
+        super::places(&files.iter().collect::<Vec<&RepoPath>>())
+    }
 
     #[test]
     fn helpers_lie_beside_tests_and_above_them_and_are_none_of_the_product() {

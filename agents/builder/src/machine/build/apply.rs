@@ -44,8 +44,9 @@ pub fn apply(
     Ok((transition.build, transition.effects))
 }
 
-/// Says whether a build has ended for good: no answer makes it move again.
-pub fn is_over(build: &Build) -> bool {
+/// Says whether nothing may be asked about a build: no wish makes it move again, as [`illegal::is_over_for_good`] says, and it has
+/// ended as well. One that runs still, or winds up for a revision, may need an answer though it is landed or goes on elsewhere.
+pub fn holds_no_question(build: &Build) -> bool {
     build.state.has_ended() && illegal::is_over_for_good(build) && !build.gives_way()
 }
 
@@ -135,7 +136,7 @@ impl Transition {
             }
             // Nobody's answer makes one move that is over, whoever asks so late.
             (_, Input::Ask(question)) => {
-                self.build.question = question.filter(|_| !is_over(&self.build));
+                self.build.question = question.filter(|_| !holds_no_question(&self.build));
             }
             (_, input) => return self.refuse(&input),
         }
