@@ -7,6 +7,8 @@ mod join;
 mod planted;
 mod planting;
 
+use std::collections::HashSet;
+
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_schemas::question::FileChange;
 use ropewalk_schemas::{CommitId, RepoPath};
@@ -193,12 +195,10 @@ async fn as_on_branch(
     let texts = join.read(clone, paths).await?;
     let files = clone.list_files(head, "").await?;
     // What may be run, and what leads elsewhere, is restored as it is.
-    let is_plain = |path: &str| {
-        let mut plain = files.iter().filter(|file| file.kind == FileKind::Plain);
-        plain.any(|file| file.path == path)
-    };
+    let plain = files.iter().filter(|file| file.kind == FileKind::Plain);
+    let plain: HashSet<&str> = plain.map(|file| file.path.as_str()).collect();
     let changes = paths.iter().zip(texts).filter_map(|(path, text)| {
-        let text = text.filter(|_| is_plain(path));
+        let text = text.filter(|_| plain.contains(path));
         text.map_or_else(
             || as_in(head, path),
             |text| written(path, text.of_branch(number)),

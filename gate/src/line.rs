@@ -7,7 +7,8 @@ mod tokens;
 mod variables;
 
 pub(crate) use inline::{
-    DEEPEST, PYTHON_VALUES, SHELLS, ShellInput, behind_flag, only_looks, plain_name, shell_input,
+    DEEPEST, PYTHON_VALUES, SHELLS, ShellInput, behind_flag, flags_in, only_looks, plain_name,
+    shell_input,
 };
 pub use pipes::{BashLine, has_pipeline, rewritten};
 pub(crate) use tokens::substitutions;

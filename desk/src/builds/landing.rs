@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
@@ -198,9 +199,7 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     let mut lines: Vec<String> = landed
         .map(|task| format!("• {} {}", task.id, task.block.in_words()))
         .collect();
-    if complete > NAMED {
-        lines.push(format!("• and {} more", complete - NAMED));
-    }
+    lines.extend(and_more(complete, NAMED).map(|more| format!("• {more}")));
     let objections = review::objections(store, build).await?.into_iter();
     let objections: Vec<String> = objections
         .map(|objection| format!("\n**But:** {}", objection.told))

@@ -61,6 +61,21 @@ const LOOKS: &[Look] = &[
     },
 ];
 
+impl Look {
+    fn of(interpreter: &str) -> Option<&'static Self> {
+        let mut looks = LOOKS.iter();
+        looks.find(|look| look.names.contains(&interpreter))
+    }
+
+    /// Returns the flags of a bundle up to the first one that takes a value: what stands behind that is none.
+    fn flags_in<'a>(&self, bundle: &'a str) -> &'a str {
+        let takes_value =
+            |letter: char| self.glued.contains(letter) || self.with_value.contains(letter);
+        let mut parts = bundle.split_inclusive(takes_value);
+        parts.next().unwrap_or_default()
+    }
+}
+
 /// So many lines that are looked into may lie in each other.
 pub(crate) const DEEPEST: usize = 3;
 
@@ -72,14 +87,18 @@ pub(crate) fn plain_name(program: &str) -> &str {
     name_of(program).trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
 }
 
+/// Returns the flags of a bundle of an interpreter, by its name without a version, less a value that is glued to one.
+pub(crate) fn flags_in<'a>(interpreter: &str, bundle: &'a str) -> &'a str {
+    Look::of(interpreter).map_or(bundle, |look| look.flags_in(bundle))
+}
+
 /// Says whether an interpreter, by its name without a version, only looks at what it is given.
 pub(crate) fn only_looks(interpreter: &str, arguments: &[String]) -> bool {
     if interpreter == "python" {
         let given = behind_flag(arguments, ("cm", &[]), PYTHON_VALUES);
         return matches!(given, Some(('m', module)) if LOOKING_MODULES.contains(&module));
     }
-    let mut looks = LOOKS.iter();
-    let Some(look) = looks.find(|look| look.names.contains(&interpreter)) else {
+    let Some(look) = Look::of(interpreter) else {
         return false;
     };
     let mut words = arguments.iter().map(String::as_str);
@@ -92,22 +111,13 @@ pub(crate) fn only_looks(interpreter: &str, arguments: &[String]) -> bool {
             }
             long if long.starts_with('-') => {}
             _ => {
-                let is_of_flag = |letter: char| {
-                    letter == look.letter
-                        || look.glued.contains(letter)
-                        || look.with_value.contains(letter)
-                };
-                let first = bundle
-                    .char_indices()
-                    .find(|(_, letter)| is_of_flag(*letter));
-                if let Some((at, letter)) = first {
-                    if letter == look.letter {
-                        return true;
-                    }
-                    let is_last = at + letter.len_utf8() == bundle.len();
-                    if is_last && look.with_value.contains(letter) {
-                        words.next();
-                    }
+                let flags = look.flags_in(bundle);
+                if flags.contains(look.letter) {
+                    return true;
+                }
+                let takes_next = |letter: char| look.with_value.contains(letter);
+                if flags.len() == bundle.len() && flags.ends_with(takes_next) {
+                    words.next();
                 }
             }
         }

@@ -234,7 +234,7 @@ impl Reach {
         for file in go_files(program, arguments) {
             // What lies beside a program that only the task's own check runs is what the task is to make.
             if place.by_gate || is_literal(&file) {
-                self.ran(place, &file);
+                self.note_run(place, &file);
             }
         }
         for command in place.variables.commands_within(simple) {
@@ -318,7 +318,7 @@ impl Reach {
     ) {
         let is_own = program == word;
         let known = language_of(program);
-        for path in self.ran(place, word) {
+        for path in self.note_run(place, word) {
             if place.inner || known.is_none() && !is_own {
                 continue;
             }

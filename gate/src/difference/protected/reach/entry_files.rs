@@ -19,7 +19,7 @@ impl Reach {
             return;
         }
         if language_of(program) == Some(Language::Python) {
-            for path in self.ran(place, &format!("{word}/__main__.py")) {
+            for path in self.note_run(place, &format!("{word}/__main__.py")) {
                 if !place.inner && place.tree.text(&path, place.by_gate).is_some() {
                     self.program(place, &path, searched);
                 }
@@ -35,7 +35,7 @@ impl Reach {
             ends.map(move |end| format!("{main}{end}"))
         });
         for file in main.chain(["index.*".to_owned()]) {
-            self.ran(place, &format!("{word}/{file}"));
+            self.note_run(place, &format!("{word}/{file}"));
         }
         let run = EntryRun {
             directory: word.to_owned(),
@@ -61,7 +61,7 @@ impl Reach {
         let mut candidates = Vec::new();
         for file in &run.files {
             match target(&place.directory, file) {
-                Some(path) if !is_literal(&path) => candidates.extend(self.ran(place, file)),
+                Some(path) if !is_literal(&path) => candidates.extend(self.note_run(place, file)),
                 path => candidates.extend(path),
             }
         }
@@ -112,7 +112,7 @@ impl Reach {
             let assigned = parts.iter();
             let assigned = assigned.flat_map(|(path, text)| entries::assignments(path, text));
             let values: Vec<String> = assigned.map(|(_, value)| value).collect();
-            self.made(&place, &values);
+            self.follow_substitutions(&place, &values);
         }
     }
 
@@ -128,7 +128,7 @@ impl Reach {
         let (path, text) = &parts[0];
         let named = variables.words_of(&entries::included(path, text), 0);
         for word in named {
-            for path in self.ran(place, &word) {
+            for path in self.note_run(place, &word) {
                 if !place.inner
                     && let Some(text) = place.tree.text(&path, place.by_gate)
                 {

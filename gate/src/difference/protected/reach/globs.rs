@@ -10,9 +10,9 @@ use crate::line::UNKNOWN;
 /// So many globs of the gate's commands are looked for in the tree, and so many of the task's own check.
 const MOST_GLOBS: usize = 64;
 /// So many files that one of them matches are followed.
-const MOST_FILES: usize = 50;
+const MOST_MATCHED_FILES: usize = 50;
 /// So many directories that one of them matches are gone into.
-const MOST_DIRECTORIES: usize = 16;
+const MOST_MATCHED_DIRECTORIES: usize = 16;
 
 /// Joins a directory and what a word says of a relative path; none for what lies outside of the tree, what a shell makes of it is
 /// not known, or what says nothing but an ending.
@@ -128,7 +128,7 @@ impl Matches {
         let found = pattern(&key.2).map_or_else(Vec::new, |glob| match key.1 {
             Kind::File => {
                 let files = tree.paths().iter().filter(|path| glob.matches(path));
-                files.take(MOST_FILES).cloned().collect()
+                files.take(MOST_MATCHED_FILES).cloned().collect()
             }
             Kind::Directory => directories(tree.paths(), &glob),
         });
@@ -144,7 +144,10 @@ fn directories(paths: &[String], glob: &GlobPattern) -> Vec<String> {
         ends.map(move |(at, _)| &path[..at])
     });
     let found = above.filter(|directory| seen.insert(*directory) && glob.matches(directory));
-    found.take(MOST_DIRECTORIES).map(str::to_owned).collect()
+    found
+        .take(MOST_MATCHED_DIRECTORIES)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -211,15 +214,21 @@ mod tests {
         let paths = (10..99).map(|number| format!("d{number}/a{number}.sh"));
         let tree = Flat(paths.collect());
         let mut matches = Matches::default();
-        assert_eq!(matches.files(&tree, true, "*/*.sh").len(), MOST_FILES);
+        assert_eq!(
+            matches.files(&tree, true, "*/*.sh").len(),
+            MOST_MATCHED_FILES
+        );
         let directories = matches.directories(&tree, true, "d*");
-        assert_eq!(directories.len(), MOST_DIRECTORIES);
+        assert_eq!(directories.len(), MOST_MATCHED_DIRECTORIES);
         assert_eq!(directories[0], "d10");
         for number in 0..99 {
             matches.files(&tree, true, &format!("{number}*"));
         }
         assert_eq!(matches.files(&tree, true, "d11/*"), [""; 0]);
-        assert_eq!(matches.files(&tree, true, "*/*.sh").len(), MOST_FILES);
+        assert_eq!(
+            matches.files(&tree, true, "*/*.sh").len(),
+            MOST_MATCHED_FILES
+        );
         // What a check of a task uses up is none of what the gate has.
         assert_eq!(matches.files(&tree, false, "d11/*"), ["d11/a11.sh"]);
     }

@@ -8,7 +8,7 @@ use crate::line::{self, DEEPEST, SimpleCommand, Variables};
 const MOST_PLACES: usize = 16;
 /// So many commands more count for the gate than are written, by what variables may hold and commands tell others, and so many for
 /// the task's own check.
-const MOST_FORMS: usize = 5_000;
+const MOST_ADDED_FORMS: usize = 5_000;
 
 /// So much of what the files hold that a side runs is followed: its commands, each where it may run, its lines and what they copy.
 const MOST_WORK: usize = 50_000;
@@ -73,7 +73,7 @@ impl Reach {
                     variables: &shell.variables,
                     ..*place
                 };
-                self.made(&here, &simple.words);
+                self.follow_substitutions(&here, &simple.words);
                 for form in &forms {
                     if !self.may_work(place, 1) {
                         break;
@@ -119,7 +119,7 @@ impl Reach {
     pub(super) fn may_add(&mut self, place: &Place<'_>, number: usize) -> bool {
         let added = &mut self.forms[usize::from(place.by_gate)];
         *added += number;
-        *added < MOST_FORMS
+        *added < MOST_ADDED_FORMS
     }
 
     /// Says whether so much more of the files that a side runs may be followed; the gate's own lines always are.
@@ -132,7 +132,7 @@ impl Reach {
     }
 
     /// Follows the lines that a shell runs to make words.
-    pub(super) fn made(&mut self, place: &Place<'_>, words: &[String]) {
+    pub(super) fn follow_substitutions(&mut self, place: &Place<'_>, words: &[String]) {
         for made in words.iter().flat_map(|word| line::substitutions(word)) {
             // So make says it.
             let made = made.strip_prefix("shell ").unwrap_or(made);
@@ -169,7 +169,7 @@ impl Reach {
     }
 
     /// Notes what a word names that is run; lists the files that it may be, where they are followed.
-    pub(super) fn ran(&mut self, place: &Place<'_>, word: &str) -> Vec<String> {
+    pub(super) fn note_run(&mut self, place: &Place<'_>, word: &str) -> Vec<String> {
         let Some(path) = target(&place.directory, word) else {
             return Vec::new();
         };

@@ -195,7 +195,7 @@ pub(super) fn runs_input(program: &str, arguments: &[String]) -> bool {
             .any(|word| runs_tests(name, word) || gives_code(name, word))
 }
 
-/// Says whether code stands in the words of an interpreter, by its flag.
+/// Says whether a flag gives an interpreter its code, in the words behind it or as a file that is glued to it.
 fn gives_code(name: &str, word: &str) -> bool {
     let Some(bundle) = word.strip_prefix('-') else {
         return false;
@@ -203,8 +203,8 @@ fn gives_code(name: &str, word: &str) -> bool {
     if bundle.starts_with('-') {
         return bundle.starts_with("-eval") || bundle.starts_with("-print");
     }
-    let letters = bundle.to_ascii_lowercase();
-    letters.contains(['c', 'e', 'p']) || name == "php" && letters.contains('r')
+    let letters = line::flags_in(name, bundle).to_ascii_lowercase();
+    letters.contains(['c', 'e', 'p']) || name == "php" && letters.contains(['f', 'r'])
 }
 
 /// Says whether a program runs a file of what it is given, where that is a directory; a runner of tests looks for its own.
@@ -216,9 +216,7 @@ pub(super) fn runs_directory(program: &str, arguments: &[String], given: &str) -
     }
     let mut before = arguments.iter().take_while(|word| *word != given);
     let is_python = language_of(program) == Some(Language::Python);
-    is_python
-        || DIRECTORY_RUNNERS.contains(&name)
-            && !before.any(|word| matches!(word.as_str(), "--test" | "test"))
+    is_python || DIRECTORY_RUNNERS.contains(&name) && !before.any(|word| runs_tests(name, word))
 }
 
 /// Lists what `go run` makes a program of and starts: the files that it is given, or those of a package, by a glob.

@@ -7,7 +7,7 @@ use ropewalk_schemas::GlobPattern;
 use super::globs::{is_glob, is_known, is_literal, pattern};
 
 /// So many globs of the gate's commands count, and so many of the task's own check.
-const MOST_GLOBS: usize = 200;
+const MOST_USED_GLOBS: usize = 200;
 
 /// How a check depends on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Uses {
         }
         let others = self.globs.values();
         let others = others.filter(|(_, other)| other.by_gate == used.by_gate);
-        if others.count() < MOST_GLOBS
+        if others.count() < MOST_USED_GLOBS
             && let Some(glob) = pattern(path)
         {
             self.globs.insert(path.to_owned(), (glob, used.clone()));

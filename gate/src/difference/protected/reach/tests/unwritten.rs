@@ -122,6 +122,8 @@ fn what_a_list_or_a_glob_stands_for_is_what_the_gate_runs() {
         "cat checks/*.sh | sh",
         "sh < checks/a.sh",
         "sh -e < checks/a.sh",
+        "ruby -rspec_helper < checks/a.sh",
+        "perl -Ispec < checks/a.sh",
         "sh all.sh",
         "sh each.sh checks/*.sh",
         "sh found.sh",
@@ -242,6 +244,8 @@ fn what_others_only_look_at_is_not_what_the_gate_runs() {
         ("for t in tests/*.sh; do bash \"$t\"; done", "src/run.sh"),
         ("cat data/*.json | node -e 'read()'", "data/a.json"),
         ("cat data/*.json | php -r 'read();'", "data/a.json"),
+        ("cat data/*.json | php -fread.php", "data/a.json"),
+        ("cat data/*.json | perl -Ilib -lane'read()'", "data/a.json"),
         ("cat scripts/*.sh | bash -n", "scripts/a.sh"),
         (
             "for f in scripts/*.pl; do perl -Ilib -c $f; done",
