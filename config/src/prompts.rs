@@ -397,6 +397,14 @@ mod tests {
                 for of_customers in ["`target-user`", "`differentiator`", "at least one"] {
                     assert!(wins_people || !text.contains(of_customers), "{text}");
                 }
+                let asked_there = match phase {
+                    Phase::Exploring => Some("`target-user`"),
+                    Phase::Narrowing => Some("`differentiator`"),
+                    _ => None,
+                };
+                if let Some(of_customers) = asked_there.filter(|_| wins_people) {
+                    assert!(text.contains(of_customers), "{kind}: {text}");
+                }
                 assert_eq!(
                     text.contains("## What Is Still Open"),
                     is_brief_enough,

@@ -265,6 +265,9 @@ async fn forgetting_goes_on_past_the_events_that_stay(bench: Bench) {
     let forgotten = store.forget(bench.clock.now()).await.unwrap();
     assert_eq!(forgotten.events, 1_200);
     assert_eq!(store.count_events().await.unwrap(), 1_200);
+    // What was written stays written for who counts only that.
+    let written = store.statistics().await.unwrap().written;
+    assert!(written >= 2_400, "{written}");
 }
 
 on_each_database!(

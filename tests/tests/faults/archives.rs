@@ -255,6 +255,7 @@ fn has_children(program: &RunningProgram) -> anyhow::Result<bool> {
 }
 
 fn assert_equal(before: &[Value], after: &[Value]) {
+    assert_eq!(before.len(), after.len());
     for (before, after) in before.iter().zip(after) {
         assert_eq!(before, after);
     }

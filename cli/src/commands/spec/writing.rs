@@ -72,7 +72,10 @@ pub(super) async fn show_written(
             Err(CliError::refused(
                 "waits-for-answer",
                 (
-                    "there is no specification yet: it waits for an answer",
+                    format!(
+                        "revision {} is not there yet: it waits for an answer",
+                        wanted.number
+                    ),
                     format!("`ropewalk question answer {id} …` gives one"),
                 ),
             ))
