@@ -34,11 +34,13 @@ const PARSERS: &[Parser] = &[
     cargo::count,
     pytest::count,
     unittest::count,
-    javascript::count,
+    javascript::summaries,
+    javascript::node,
     mocha::count,
     tap::count,
     dotnet::count,
-    java::count,
+    java::maven,
+    java::gradle,
     go::count,
 ];
 
@@ -66,6 +68,7 @@ pub fn count(output: &str, patterns: Option<&Patterns>) -> Option<TestCounts> {
     }
     Some(counts)
 }
+
 /// Takes out terminal colours, which runners keep when they are told to.
 fn without_colour(output: &str) -> String {
     let mut plain = String::with_capacity(output.len());
@@ -82,6 +85,32 @@ fn without_colour(output: &str) -> String {
         }
     }
     plain
+}
+
+/// Adds to a number that a runner may claim to be beyond all bounds: what is counted never wraps to nothing.
+fn add(count: &mut u32, more: u32) {
+    *count = count.saturating_add(more);
+}
+
+/// Adds up what two runs tell.
+fn sum(mut one: TestCounts, other: TestCounts) -> TestCounts {
+    add(&mut one.passed, other.passed);
+    add(&mut one.failed, other.failed);
+    add(&mut one.ignored, other.ignored);
+    one.names.extend(other.names);
+    one.failed_names.extend(other.failed_names);
+    one
+}
+
+/// Takes of each number the higher one, where one run tells of itself in two ways and neither need be whole. The names are those of the
+/// first.
+fn most(one: TestCounts, other: &TestCounts) -> TestCounts {
+    TestCounts {
+        passed: one.passed.max(other.passed),
+        failed: one.failed.max(other.failed),
+        ignored: one.ignored.max(other.ignored),
+        ..one
+    }
 }
 
 /// Reads the number before `word`, as in `3 passed`.

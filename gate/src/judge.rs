@@ -299,6 +299,7 @@ mod tests {
             "test result: FAILED. 1 passed; 2 failed; 0 ignored;",
             "test result: ok. 0 passed; 0 failed; 5 ignored;",
             "Ran 2 tests in 0.01s\n\nFAILED (failures=1)",
+            "TAP version 13\nnot ok 1 - bad\n1..1\n# pass 0\n# fail 1\nTAP version 13\nok 1 - fine\n1..1\n# pass 1\n# fail 0",
         ];
         for output in rows {
             for expected in ["exit 0", "tests >= 1", "contains e"] {

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use ropewalk_config::settings::PackageManager;
 use ropewalk_config::stack::{FoundStack, StackProfiles, StackTool};
 use ropewalk_config::{Config, PROJECT_FILE};
-use ropewalk_schemas::CommitId;
+use ropewalk_schemas::{CommitId, HostPattern, clip};
 use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, GitError, LocalClone};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const WORDS: [&str; 8] = ["md", "txt", "rst", "adoc", "toml", "yml", "yaml", "json"];
 /// So long a tool may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// So many letters are told of what it says of its version.
+const VERSION_LETTERS: usize = 80;
 
 /// What is the same for all commits.
 #[derive(Debug, Clone)]
@@ -44,8 +46,12 @@ pub struct Project {
     pub choices: Vec<String>,
     /// The commands that every change has to pass.
     gate: Vec<String>,
+    /// The line that makes each checkout ready in which a task is built or checked.
+    setup: Option<String>,
     /// The package managers that may run.
     packages: Vec<PackageManager>,
+    /// The hosts that commands reach beside their own loopback; of commands that nothing confines none is named.
+    hosts: Vec<HostPattern>,
 }
 
 impl Project {
@@ -65,6 +71,8 @@ impl Project {
             .into_iter()
             .map(|tool| version(machine, versions, checkout, tool));
         let told = join_all(asked).await;
+        let ShellLines { gate, setup } = shell_lines(clone, commit).await?;
+        let egress = machine.runner.egress();
         Ok(Self {
             stacks: found.iter().map(line).collect(),
             tools: told.into_iter().flatten().collect(),
@@ -73,8 +81,10 @@ impl Project {
             } else {
                 Vec::new()
             },
-            gate: gate(clone, commit).await?,
+            gate,
+            setup,
             packages: machine.package_managers.clone(),
+            hosts: egress.map_or_else(Vec::new, |egress| egress.hosts.clone()),
         })
     }
 }
@@ -145,45 +155,66 @@ async fn version(
     let told = told
         .ok()
         .filter(|output| output.status == CommandStatus::Exited(0));
-    let first = told.and_then(|output| {
-        let line = output
-            .stdout
-            .lines()
-            .map(str::trim)
-            .find(|line| !line.is_empty())?;
-        let line: String = line.chars().take(80).collect();
-        let names_itself = line.to_lowercase().contains(&tool.name.to_lowercase());
-        Some(if names_itself {
-            line
-        } else {
-            format!("{} {line}", tool.name)
-        })
-    });
+    let first = told.and_then(|output| version_in(&tool.name, &output.stdout));
     let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
     versions.insert(tool.name.clone(), first.clone());
     first
 }
 
-/// Lists the commands of the gate as the project's file at `commit` says them; a file that cannot be read says none here,
-/// and holds every build until it is mended.
-async fn gate(clone: &LocalClone, commit: &CommitId) -> Result<Vec<String>, GitError> {
+/// Returns what a tool said of its version: the first line that says something, behind its name where it does not name itself.
+fn version_in(tool: &str, output: &str) -> Option<String> {
+    let mut lines = output.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty())?;
+    let line = clip::letters(line, VERSION_LETTERS);
+    Some(if line.to_lowercase().contains(&tool.to_lowercase()) {
+        line.into_owned()
+    } else {
+        format!("{tool} {line}")
+    })
+}
+
+/// What the file of a project says that is run.
+#[derive(Default)]
+struct ShellLines {
+    gate: Vec<String>,
+    setup: Option<String>,
+}
+
+/// Reads the commands of the gate, and the line that makes checkouts ready, as the project's file at `commit` says them; a file that
+/// cannot be read says none here, and holds every build until it is mended.
+async fn shell_lines(clone: &LocalClone, commit: &CommitId) -> Result<ShellLines, GitError> {
     let text = clone
         .read_file(commit, PROJECT_FILE)
         .await?
         .unwrap_or_default();
     let config = Config::of_project_text(&String::from_utf8_lossy(&text));
-    let commands = config
-        .map(|config| config.gate.commands)
-        .unwrap_or_default();
-    Ok(commands
-        .into_iter()
-        .map(|command| command.command)
-        .collect())
+    let lines = config.map(|config| {
+        let commands = config.gate.commands.into_iter();
+        ShellLines {
+            gate: commands.map(|command| command.command).collect(),
+            setup: config.build.setup,
+        }
+    });
+    Ok(lines.unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_code;
+    use super::*;
+
+    #[test]
+    fn a_tool_is_named_with_its_version_and_a_cut_is_seen() {
+        let long = "cargo ".repeat(20);
+        let cut = format!("{}cargo c…", "cargo ".repeat(12));
+        for (output, expected) in [
+            ("\n  cargo 1.95.0 (abc) \nmore", Some("cargo 1.95.0 (abc)")),
+            ("1.95.0", Some("cargo 1.95.0")),
+            (long.as_str(), Some(cut.as_str())),
+            (" \n", None),
+        ] {
+            assert_eq!(version_in("cargo", output).as_deref(), expected, "{output}");
+        }
+    }
 
     #[test]
     fn words_about_a_project_are_no_code() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level};
+use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, planted_beside};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RequirementId};
@@ -135,11 +135,6 @@ async fn run_controlled(
         ran.blind = blind;
     }
     Ok(Some(ran))
-}
-
-/// Names what a person accepts who says that the tests of a check do count.
-pub fn planted_beside(check: &str) -> String {
-    format!("planted tests beside {check}")
 }
 
 /// Runs every check, whatever the others show; none when it was ended from outside.

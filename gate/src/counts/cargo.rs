@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-use super::number_before;
+use super::{add, number_before};
 
 /// Adds up the `test result:` lines.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
@@ -12,9 +12,10 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         let line = line.trim();
         if let Some(result) = line.strip_prefix("test result: ") {
             seen = true;
-            counts.passed += number_before(result, " passed").unwrap_or(0);
-            counts.failed += number_before(result, " failed").unwrap_or(0);
-            counts.ignored += number_before(result, " ignored").unwrap_or(0);
+            let of = |word: &str| number_before(result, word).unwrap_or(0);
+            add(&mut counts.passed, of(" passed"));
+            add(&mut counts.failed, of(" failed"));
+            add(&mut counts.ignored, of(" ignored"));
         } else if let Some(name) = line
             .strip_prefix("test ")
             .and_then(|test| test.strip_suffix(" ... ok"))

@@ -2,25 +2,30 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-/// Adds up the summaries, one for each assembly where there are several.
-pub(super) fn count(output: &str) -> Option<TestCounts> {
-    let lines = || output.lines().map(str::trim);
-    let mut counts = lines()
-        .filter_map(|line| of_assembly(line).or_else(|| of_terminal(line)))
-        .reduce(|one, other| sum(&one, &other))
-        .or_else(|| of_console(output))?;
-    counts.names = lines().filter_map(|line| named(line, "Passed ")).collect();
-    counts.failed_names = lines().filter_map(|line| named(line, "Failed ")).collect();
-    Some(counts)
-}
+use super::{most, sum};
 
-fn sum(one: &TestCounts, other: &TestCounts) -> TestCounts {
-    TestCounts {
-        passed: one.passed + other.passed,
-        failed: one.failed + other.failed,
-        ignored: one.ignored + other.ignored,
-        ..TestCounts::default()
-    }
+/// How a summary begins that has its numbers in lines of their own.
+const TOTAL: &str = "Total tests:";
+
+/// Adds up the summaries of each way, one for each assembly where there are several. A run that sums up in two ways is counted once.
+pub(super) fn count(output: &str) -> Option<TestCounts> {
+    let lines: Vec<&str> = output.lines().map(str::trim).collect();
+    let of_lines = |read: fn(&str) -> Option<TestCounts>| {
+        let read_all = lines.iter().filter_map(|line| read(line));
+        read_all.reduce(sum)
+    };
+    let blocks = lines.chunk_by(|_, next| !next.starts_with(TOTAL));
+    let of_blocks = blocks.filter_map(of_console).reduce(sum);
+    let ways = [of_lines(of_assembly), of_lines(of_terminal), of_blocks];
+    let told = ways.into_iter().flatten();
+    let mut counts = told.reduce(|one, other| most(one, &other))?;
+    let names = |word: &str| -> Vec<String> {
+        let names = lines.iter().filter_map(|line| named(line, word));
+        names.collect()
+    };
+    counts.names = names("Passed ");
+    counts.failed_names = names("Failed ");
+    Some(counts)
 }
 
 /// `Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 5 ms - habits.dll (net8.0)`
@@ -48,15 +53,19 @@ fn of_terminal(line: &str) -> Option<TestCounts> {
     })
 }
 
-/// `Total tests: 3`, with `Passed: 2` and the others in lines of their own.
-fn of_console(output: &str) -> Option<TestCounts> {
+/// `Total tests: 3`, with `Passed: 2` and the others in lines of their own; where the host of the tests crashed, it is `Unknown`.
+fn of_console(lines: &[&str]) -> Option<TestCounts> {
+    let total = lines.first()?.strip_prefix(TOTAL)?.trim();
+    if total != "Unknown" && total.parse::<u32>().is_err() {
+        return None;
+    }
     let value = |label: &str| {
-        output.lines().find_map(|line| {
-            let number = line.trim().strip_prefix(label)?;
-            number.trim().parse::<u32>().ok()
-        })
+        // What comes behind the time is of the next assembly.
+        let mut summary = lines
+            .iter()
+            .take_while(|line| !line.starts_with("Total time:"));
+        summary.find_map(|line| line.strip_prefix(label)?.trim().parse::<u32>().ok())
     };
-    value("Total tests:")?;
     Some(TestCounts {
         passed: value("Passed:").unwrap_or(0),
         failed: value("Failed:").unwrap_or(0),

@@ -2,15 +2,10 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-use super::number_before;
-
-/// Reads whichever of the two it is.
-pub(super) fn count(output: &str) -> Option<TestCounts> {
-    maven(output).or_else(|| gradle(output))
-}
+use super::{add, most, number_before};
 
 /// Adds up the totals of modules; the lines of single classes tell a time, the totals do not.
-fn maven(output: &str) -> Option<TestCounts> {
+pub(super) fn maven(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut seen = false;
     for line in output.lines() {
@@ -35,17 +30,26 @@ fn maven(output: &str) -> Option<TestCounts> {
         };
         let skipped = of("Skipped: ").unwrap_or(0);
         seen = true;
-        counts.failed += failures + errors;
-        counts.ignored += skipped;
-        counts.passed += ran.saturating_sub(failures + errors + skipped);
+        let failed = failures.saturating_add(errors);
+        add(&mut counts.failed, failed);
+        add(&mut counts.ignored, skipped);
+        let others = failed.saturating_add(skipped);
+        add(&mut counts.passed, ran.saturating_sub(others));
     }
     seen.then_some(counts)
 }
 
-/// Counts `HabitsTest > adds() PASSED` where the build logs it, else reads `3 tests completed, 1 failed`.
-fn gradle(output: &str) -> Option<TestCounts> {
+/// Takes of each number the higher one of what gradle logs and what it sums up: it logs what the build has it log, and sums up a task
+/// alone of which a test failed.
+pub(super) fn gradle(output: &str) -> Option<TestCounts> {
+    let counts = most(logged(output), &summed_up(output));
+    let counted = counts.passed > 0 || counts.failed > 0 || counts.ignored > 0;
+    counted.then_some(counts)
+}
+
+/// Counts `HabitsTest > adds() PASSED`.
+fn logged(output: &str) -> TestCounts {
     let mut counts = TestCounts::default();
-    let mut seen = false;
     for line in output.lines().map(str::trim) {
         let Some((name, outcome)) = line.rsplit_once(' ') else {
             continue;
@@ -63,10 +67,15 @@ fn gradle(output: &str) -> Option<TestCounts> {
                 counts.failed_names.push(name.to_owned());
             }
             "SKIPPED" => counts.ignored += 1,
-            _ => continue,
+            _ => {}
         }
-        seen = true;
     }
+    counts
+}
+
+/// Adds up `3 tests completed, 1 failed`, one for each task.
+fn summed_up(output: &str) -> TestCounts {
+    let mut counts = TestCounts::default();
     let completed = output
         .lines()
         .map(str::trim)
@@ -77,13 +86,10 @@ fn gradle(output: &str) -> Option<TestCounts> {
         };
         let failed = number_before(line, " failed").unwrap_or(0);
         let skipped = number_before(line, " skipped").unwrap_or(0);
-        // What is logged one by one is counted already, and says more.
-        if !seen {
-            counts.failed += failed;
-            counts.ignored += skipped;
-            counts.passed += all.saturating_sub(failed + skipped);
-        }
+        add(&mut counts.failed, failed);
+        add(&mut counts.ignored, skipped);
+        let others = failed.saturating_add(skipped);
+        add(&mut counts.passed, all.saturating_sub(others));
     }
-    let counted = counts.passed + counts.failed + counts.ignored > 0;
-    counted.then_some(counts)
+    counts
 }

@@ -2,15 +2,10 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-use super::number_before;
-
-/// Reads whichever of the three it is.
-pub(super) fn count(output: &str) -> Option<TestCounts> {
-    summaries(output).or_else(|| node(output))
-}
+use super::{add, number_before};
 
 /// Adds up `Tests:  1 failed, 3 passed, 4 total` (jest) and `Tests  1 failed | 3 passed (4)` (vitest).
-fn summaries(output: &str) -> Option<TestCounts> {
+pub(super) fn summaries(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut seen = false;
     for line in output.lines().map(str::trim) {
@@ -21,9 +16,10 @@ fn summaries(output: &str) -> Option<TestCounts> {
         seen |= summary || nothing;
         if summary {
             let of = |word: &str| number_before(line, word).unwrap_or(0);
-            counts.passed += of(" passed");
-            counts.failed += of(" failed");
-            counts.ignored += of(" skipped") + of(" todo");
+            add(&mut counts.passed, of(" passed"));
+            add(&mut counts.failed, of(" failed"));
+            add(&mut counts.ignored, of(" skipped"));
+            add(&mut counts.ignored, of(" todo"));
         }
     }
     counts.names = names(output);
@@ -31,20 +27,21 @@ fn summaries(output: &str) -> Option<TestCounts> {
     seen.then_some(counts)
 }
 
-/// `ℹ tests 3`, `ℹ pass 3`, … as node prints them; with `#` instead it is TAP.
-fn node(output: &str) -> Option<TestCounts> {
+/// Adds up `ℹ tests 3`, `ℹ pass 3`, … as node prints them; with `#` instead it is TAP.
+pub(super) fn node(output: &str) -> Option<TestCounts> {
     let value = |word: &str| {
         let values = output.lines().filter_map(|line| {
             let rest = line.trim().strip_prefix('\u{2139}')?.trim_start();
             rest.strip_prefix(word)?.trim().parse::<u32>().ok()
         });
-        values.reduce(|one, other| one + other)
+        values.reduce(u32::saturating_add)
     };
     value("tests ")?;
+    let of = |word: &str| value(word).unwrap_or(0);
     Some(TestCounts {
-        passed: value("pass ").unwrap_or(0),
-        failed: value("fail ").unwrap_or(0) + value("cancelled ").unwrap_or(0),
-        ignored: value("skipped ").unwrap_or(0) + value("todo ").unwrap_or(0),
+        passed: of("pass "),
+        failed: of("fail ").saturating_add(of("cancelled ")),
+        ignored: of("skipped ").saturating_add(of("todo ")),
         names: names(output),
         failed_names: failed_names(output),
     })

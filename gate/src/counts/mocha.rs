@@ -2,6 +2,8 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
+use super::add;
+
 /// Adds up the closing lines; only the first of them is always there.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -18,10 +20,10 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         match (word, rest) {
             ("passing", Some(time)) if time.starts_with('(') => {
                 seen = true;
-                counts.passed += number;
+                add(&mut counts.passed, number);
             }
-            ("pending", None) if seen => counts.ignored += number,
-            ("failing", None) if seen => counts.failed += number,
+            ("pending", None) if seen => add(&mut counts.ignored, number),
+            ("failing", None) if seen => add(&mut counts.failed, number),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-use super::number_before;
+use super::{add, number_before};
 
 /// Adds up the summaries, and reads the `PASS` and `FAIL` lines.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
@@ -12,9 +12,11 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         if let Some(result) = summary(line) {
             seen = true;
             let of = |word: &str| number_before(result, word).unwrap_or(0);
-            counts.passed += of(" passed");
-            counts.failed += of(" failed") + of(" timed out");
-            counts.ignored += of(" skipped");
+            add(&mut counts.passed, of(" passed"));
+            for word in [" failed", " exec failed", " timed out"] {
+                add(&mut counts.failed, of(word));
+            }
+            add(&mut counts.ignored, of(" skipped"));
         } else if let Some(name) = named(line, "PASS [") {
             counts.names.push(name);
         } else if let Some(name) = named(line, "FAIL [")

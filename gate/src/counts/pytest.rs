@@ -2,6 +2,8 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
+use super::add;
+
 /// Adds up the closing lines, framed by `=` or bare with `-q`, and reads the names that its options make it print.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -10,7 +12,7 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         if let Some(parts) = closing(line) {
             seen = true;
             for (number, word) in parts {
-                add(&mut counts, number, word);
+                note(&mut counts, number, word);
             }
         } else if let Some(name) = passed(line) {
             counts.names.push(name);
@@ -60,13 +62,13 @@ fn part(part: &str) -> Option<(u32, &str)> {
     known.then_some((number, word))
 }
 
-fn add(counts: &mut TestCounts, number: u32, word: &str) {
+fn note(counts: &mut TestCounts, number: u32, word: &str) {
     match word {
-        "passed" | "xpassed" => counts.passed += number,
+        "passed" | "xpassed" => add(&mut counts.passed, number),
         "failed" | "error" | "errors" | "subtests failed" | "subtest failed" => {
-            counts.failed += number;
+            add(&mut counts.failed, number);
         }
-        "skipped" | "xfailed" => counts.ignored += number,
+        "skipped" | "xfailed" => add(&mut counts.ignored, number),
         _ => {}
     }
 }

@@ -2,14 +2,24 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-/// Counts the leaves: node's own totals when it prints them, the top-level points otherwise.
+use super::sum;
+
+/// How a run begins; some harnesses leave it out.
+const VERSION: &str = "TAP version";
+
+/// Adds up the runs.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
-    let version = output
-        .lines()
-        .any(|line| line.trim().starts_with("TAP version"));
-    let plan = output.lines().any(is_plan);
-    let points: Vec<Point<'_>> = output.lines().filter_map(point).collect();
-    if !version && (!plan || points.is_empty()) {
+    let lines: Vec<&str> = output.lines().collect();
+    let runs = lines.chunk_by(|_, next| !next.starts_with(VERSION));
+    runs.filter_map(of_run).reduce(sum)
+}
+
+/// Counts the leaves of a run: its own totals where it says what it is and prints them, the top-level points otherwise.
+fn of_run(lines: &[&str]) -> Option<TestCounts> {
+    let has_version = lines.iter().any(|line| line.trim().starts_with(VERSION));
+    let has_plan = lines.iter().any(|line| is_plan(line));
+    let points: Vec<Point<'_>> = lines.iter().filter_map(|line| point(line)).collect();
+    if !has_version && (!has_plan || points.is_empty()) {
         return None;
     }
     let mut counts = TestCounts::default();
@@ -26,12 +36,14 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
             }
         }
     }
-    // A file or a suite is a point in node's output too; its totals count tests alone.
-    if let Some(passed) = total(output, "# pass ") {
+    // A file or a suite is a point in node's output too; its totals count tests alone. They come last, behind what tests print that
+    // looks like them, and no total takes back a point that failed.
+    if let Some(passed) = total(lines, "# pass ").filter(|_| has_version) {
+        let of = |label: &str| total(lines, label).unwrap_or(0);
+        let failed = of("# fail ").saturating_add(of("# cancelled "));
         counts.passed = passed;
-        counts.failed = total(output, "# fail ").unwrap_or(0);
-        counts.ignored =
-            total(output, "# skipped ").unwrap_or(0) + total(output, "# todo ").unwrap_or(0);
+        counts.failed = counts.failed.max(failed);
+        counts.ignored = of("# skipped ").saturating_add(of("# todo "));
     }
     Some(counts)
 }
@@ -73,9 +85,9 @@ fn point(line: &str) -> Option<Point<'_>> {
     })
 }
 
-fn total(output: &str, label: &str) -> Option<u32> {
-    output
-        .lines()
+fn total(lines: &[&str], label: &str) -> Option<u32> {
+    lines
+        .iter()
         .rev()
         .find_map(|line| line.trim().strip_prefix(label)?.trim().parse().ok())
 }

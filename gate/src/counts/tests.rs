@@ -119,6 +119,50 @@ fn tap_counts_its_points() {
     check("TAP version 14\n1..0\n", (0, 0, 0), &[]);
 }
 
+/// What node 20 says of a test that passes and one that does not.
+const NODE_FAILED: &str = "TAP version 13\n# Subtest: good\nok 1 - good\n  ---\n  duration_ms: 1.778047\n  ...\n# Subtest: bad\nnot ok 2 - bad\n  \
+    ---\n  duration_ms: 2.007613\n  failureType: 'testCodeFailure'\n  error: '1 == 2'\n  code: 'ERR_ASSERTION'\n  ...\n1..2\n# tests 2\n\
+    # suites 0\n# pass 1\n# fail 1\n# cancelled 0\n# skipped 0\n# todo 0\n# duration_ms 247.672184\n";
+/// What it says of one that passes.
+const NODE_PASSED: &str = "TAP version 13\n# Subtest: fine\nok 1 - fine\n  ---\n  duration_ms: 5.924955\n  ...\n1..1\n# tests 1\n# suites 0\n\
+    # pass 1\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n# duration_ms 199.584293\n";
+
+#[test]
+fn two_runs_of_node_are_added_up() {
+    let both = format!("{NODE_FAILED}{NODE_PASSED}");
+    check(&both, (2, 1, 0), &["fine", "good"]);
+    let all = "> test\n> node --test a.test.js && node --test b.test.js\n\n";
+    check(&format!("{all}{both}"), (2, 1, 0), &["fine", "good"]);
+}
+
+#[test]
+fn a_cancelled_test_is_a_failed_one() {
+    for cause in [
+        "testTimeoutFailure'\n  error: 'test timed out after 50ms'",
+        "cancelledByParent'\n  error: 'Promise resolution is still pending but the event loop has already resolved'",
+    ] {
+        let told = format!(
+            "TAP version 13\n# Subtest: fine\nok 1 - fine\n  ---\n  duration_ms: 1.998238\n  ...\n# Subtest: slow\nnot ok 2 - slow\n  ---\n  \
+             duration_ms: 52.256126\n  failureType: '{cause}\n  code: 'ERR_TEST_FAILURE'\n  ...\n1..2\n# tests 2\n# suites 0\n# pass 1\n\
+             # fail 0\n# cancelled 1\n# skipped 0\n# todo 0\n# duration_ms 1201.267957\n"
+        );
+        check(&told, (1, 1, 0), &["fine"]);
+    }
+}
+
+#[test]
+fn what_a_test_of_node_prints_is_none_of_its_totals() {
+    // `console.log` of `# fail 0`, `TAP version 13`, `pass 9` and `fail 0`, as node passes it on.
+    check(
+        "TAP version 13\n# \\# fail 0\n# TAP version 13\n# pass 9\n# fail 0\n# Subtest: suite\n    # Subtest: in ok\n    ok 1 - in ok\n      ---\n      \
+         duration_ms: 2.539849\n      ...\n    # Subtest: in bad\n    not ok 2 - in bad\n      ---\n      failureType: 'testCodeFailure'\n      ...\n    \
+         1..2\nnot ok 1 - suite\n  ---\n  type: 'suite'\n  failureType: 'subtestsFailed'\n  error: '1 subtest failed'\n  ...\n1..1\n# tests 2\n\
+         # suites 1\n# pass 1\n# fail 1\n# cancelled 0\n# skipped 0\n# todo 0\n",
+        (1, 1, 0),
+        &[],
+    );
+}
+
 #[test]
 fn go_counts_tests_not_packages() {
     check(
@@ -243,6 +287,19 @@ fn dotnet_sums_up_in_three_ways() {
 }
 
 #[test]
+fn each_assembly_of_dotnet_counts() {
+    let first =
+        "Test Run Successful.\nTotal tests: 2\n     Passed: 2\n Total time: 0.8747 Seconds\n";
+    let second = "Passed: 9\nFailed: 0\n\nTest Run Failed.\nTotal tests: 3\n     Passed: 1\n     Failed: 1\n    Skipped: 1\n Total time: 1.1 Seconds\n";
+    check(&format!("{first}{second}"), (3, 1, 1), &[]);
+    let crashed = "Test Run Aborted.\nTotal tests: Unknown\n     Passed: 1\n     Failed: 1\n Total time: 1.1 Seconds\n";
+    check(&format!("{first}{crashed}"), (3, 1, 0), &[]);
+    // One run that sums up in two ways.
+    let again = "Test summary: total: 2, failed: 0, succeeded: 2, skipped: 0, duration: 1.2s\n";
+    check(&format!("{first}{again}"), (2, 0, 0), &[]);
+}
+
+#[test]
 fn maven_and_gradle_are_read() {
     check(
         "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 1, Time elapsed: 0.05 s -- in habits.AddTest\n\
@@ -258,6 +315,23 @@ fn maven_and_gradle_are_read() {
         &["HabitsTest > adds()"],
     );
     check("3 tests completed, 1 failed\n", (2, 1, 0), &[]);
+}
+
+#[test]
+fn what_gradle_sums_up_goes_before_what_it_logged() {
+    // A build that logs what passed, and ends well whatever fails.
+    check(
+        "> Task :test\n\nHabitsTest > adds() PASSED\n\nHabitsTest > more() PASSED\n\n3 tests completed, 1 failed\nThere were failing tests. \
+         See the report at: build/reports/tests/test/index.html\n\nBUILD SUCCESSFUL in 2s\n",
+        (2, 1, 0),
+        &["HabitsTest > adds()", "HabitsTest > more()"],
+    );
+    // One that logs what fails, which is what it does unasked.
+    check(
+        "> Task :a:test FAILED\n\nHabitsTest > marks() FAILED\n    java.lang.AssertionError\n\n9 tests completed, 1 failed, 2 skipped\n",
+        (6, 1, 2),
+        &[],
+    );
 }
 
 #[test]
@@ -301,6 +375,123 @@ fn a_failure_that_any_runner_tells_is_a_failure() {
     let both = "test result: ok. 3 passed; 0 failed; 0 ignored;\n1 failed, 2 passed in 0.1s\n";
     let counts = count(both, None).unwrap();
     assert_eq!((counts.passed, counts.failed), (3, 1));
+}
+
+/// What runners say of a test that passes and one that does not, and of one that passes.
+const RUNS: &[(&str, &str)] = &[
+    (
+        "test adds ... ok\ntest marks ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        "test more ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "     Summary [   0.010s] 2 tests run: 1 passed, 1 exec failed, 0 skipped\n",
+        "     Summary [   0.010s] 1 test run: 1 passed, 0 skipped\n",
+    ),
+    ("1 failed, 1 passed in 0.02s\n", "1 passed in 0.01s\n"),
+    (
+        ".F\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n",
+        ".\nRan 1 test in 0.001s\n\nOK\n",
+    ),
+    (
+        "Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 passed, 2 total\n",
+        "Test Suites: 1 passed, 1 total\nTests:       1 passed, 1 total\n",
+    ),
+    (
+        " Test Files  1 failed (1)\n      Tests  1 failed | 1 passed (2)\n   Duration  300ms\n",
+        " Test Files  1 passed (1)\n      Tests  1 passed (1)\n   Duration  300ms\n",
+    ),
+    (
+        "\u{2139} tests 2\n\u{2139} suites 0\n\u{2139} pass 1\n\u{2139} fail 0\n\u{2139} cancelled 1\n\u{2139} skipped 0\n\u{2139} todo 0\n",
+        "\u{2139} tests 1\n\u{2139} suites 0\n\u{2139} pass 1\n\u{2139} fail 0\n\u{2139} cancelled 0\n\u{2139} skipped 0\n\u{2139} todo 0\n",
+    ),
+    (NODE_FAILED, NODE_PASSED),
+    (
+        "  s\n    \u{2714} good\n    1) bad\n\n\n  1 passing (6ms)\n  1 failing\n\n",
+        "  \u{2714} fine\n\n  1 passing (2ms)\n\n",
+    ),
+    // The reporter of mocha that speaks TAP.
+    (
+        "ok 1 s good\nnot ok 2 s bad\n  no\n  Error: no\n# tests 2\n# pass 1\n# fail 1\n1..2\n",
+        "ok 1 fine\n# tests 1\n# pass 1\n# fail 0\n1..1\n",
+    ),
+    // Tape.
+    (
+        "TAP version 13\n# good\nok 1 yes\nnot ok 2 no\n  ---\n    operator: equal\n  ...\n\n1..2\n# tests 2\n# pass  1\n# fail  1\n\n",
+        "TAP version 13\n# fine\nok 1 yes\n\n1..1\n# tests 1\n# pass  1\n\n# ok\n\n",
+    ),
+    // Perl.
+    ("ok 1 - good\nnot ok 2 - bad\n1..2\n", "ok 1 - fine\n1..1\n"),
+    (
+        "Failed!  - Failed:     1, Passed:     1, Skipped:     0, Total:     2, Duration: 5 ms - habits.dll (net8.0)\n",
+        "Passed!  - Failed:     0, Passed:     1, Skipped:     0, Total:     1, Duration: 5 ms - more.dll (net8.0)\n",
+    ),
+    (
+        "Test summary: total: 2, failed: 1, succeeded: 1, skipped: 0, duration: 1.2s\n",
+        "Test summary: total: 1, failed: 0, succeeded: 1, skipped: 0, duration: 1.2s\n",
+    ),
+    (
+        "Test Run Failed.\nTotal tests: 2\n     Passed: 1\n     Failed: 1\n Total time: 1.1 Seconds\n",
+        "Test Run Successful.\nTotal tests: 1\n     Passed: 1\n Total time: 1.1 Seconds\n",
+    ),
+    (
+        "[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0\n",
+        "[INFO] Tests run: 1, Failures: 0, Errors: 0, Skipped: 0\n",
+    ),
+    (
+        "HabitsTest > adds() PASSED\n\n2 tests completed, 1 failed\n",
+        "MoreTest > adds() PASSED\n\n",
+    ),
+    (
+        "--- PASS: TestAdds (0.00s)\n--- FAIL: TestMarks (0.00s)\nFAIL\nFAIL\thabits\t0.002s\n",
+        "--- PASS: TestMore (0.00s)\nPASS\nok  \tmore\t0.002s\n",
+    ),
+    (
+        "<testsuite><testcase name=\"adds\"/><testcase name=\"marks\"><failure/></testcase></testsuite>\n",
+        "<testsuite><testcase name=\"more\"/></testsuite>\n",
+    ),
+];
+
+#[test]
+fn runs_of_one_runner_are_added_up() {
+    for (failed, passed) in RUNS {
+        for both in [format!("{failed}{passed}"), format!("{passed}{failed}")] {
+            let counts = count(&both, None).unwrap();
+            let counted = (counts.passed, counts.failed, counts.ignored);
+            assert_eq!(counted, (2, 1, 0), "{both}");
+        }
+    }
+}
+
+#[test]
+fn no_run_hides_what_failed_in_another() {
+    for (failed, _) in RUNS {
+        for (_, passed) in RUNS {
+            for both in [format!("{failed}{passed}"), format!("{passed}{failed}")] {
+                let counts = count(&both, None).unwrap();
+                assert!(counts.failed > 0, "{both}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_claim_makes_a_count_begin_at_nothing_again() {
+    for claim in [
+        "test result: FAILED. 0 passed; 4294967295 failed; 0 ignored;\n",
+        "     Summary [   0.010s] 2 tests run: 0 passed, 4294967295 failed, 1 exec failed, 0 skipped\n",
+        "4294967295 failed, 1 error in 0.02s\n",
+        "Ran 1 test in 0.001s\n\nFAILED (failures=4294967295, errors=1)\n",
+        "Tests:       4294967295 failed, 2 total\n",
+        "\u{2139} tests 2\n\u{2139} pass 0\n\u{2139} fail 4294967295\n\u{2139} cancelled 1\n",
+        "TAP version 13\n1..1\n# pass 0\n# fail 4294967295\n# cancelled 1\n",
+        "  0 passing (6ms)\n  4294967295 failing\n",
+        "Failed!  - Failed: 4294967295, Passed: 0, Skipped: 0, Total: 1, Duration: 5 ms - habits.dll (net8.0)\n",
+        "[ERROR] Tests run: 2, Failures: 4294967295, Errors: 1, Skipped: 0\n",
+        "2 tests completed, 4294967295 failed\n",
+    ] {
+        let counts = count(&claim.repeat(2), None).unwrap();
+        assert_eq!(counts.failed, u32::MAX, "{claim}");
+    }
 }
 
 #[test]

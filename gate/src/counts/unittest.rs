@@ -2,6 +2,8 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
+use super::add;
+
 /// Adds up the summaries: `Ran 3 tests in 0.001s`, and `OK` or `FAILED (failures=1)` below it.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -16,7 +18,7 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
         if let Some(ran) = ran(line) {
             seen = true;
             let outcome = lines.clone().next().unwrap_or_default();
-            add(&mut counts, (ran, std::mem::take(&mut dots)), outcome);
+            note(&mut counts, (ran, std::mem::take(&mut dots)), outcome);
         } else if let Some(of_line) = marks(line) {
             dots += of_line;
         } else if let Some(name) = heading(line) {
@@ -48,7 +50,7 @@ fn marks(line: &str) -> Option<u32> {
 
 /// One test may fail in several of its parts, so that there can be more failures than tests. A module or a class that is
 /// skipped as a whole is skipped once more than anything of it ran: there, the marks say how many passed.
-fn add(counts: &mut TestCounts, (ran, dots): (u32, u32), outcome: &str) {
+fn note(counts: &mut TestCounts, (ran, dots): (u32, u32), outcome: &str) {
     let of = |label: &str| {
         let inner = outcome.split_once('(').map_or("", |(_, inner)| inner);
         let parts = inner.trim_end_matches(')').split(", ");
@@ -56,18 +58,24 @@ fn add(counts: &mut TestCounts, (ran, dots): (u32, u32), outcome: &str) {
         values
             .filter(|(name, _)| *name == label)
             .filter_map(|(_, number)| number.parse::<u32>().ok())
-            .sum::<u32>()
+            .fold(0, u32::saturating_add)
     };
-    let failed = of("failures") + of("errors") + of("unexpected successes");
-    let ignored = of("skipped") + of("expected failures");
-    counts.failed += failed;
-    counts.ignored += ignored;
-    let passed = ran.saturating_sub(failed + ignored);
-    counts.passed += if failed == 0 {
+    let (mut failed, mut ignored) = (0, 0);
+    for label in ["failures", "errors", "unexpected successes"] {
+        add(&mut failed, of(label));
+    }
+    for label in ["skipped", "expected failures"] {
+        add(&mut ignored, of(label));
+    }
+    add(&mut counts.failed, failed);
+    add(&mut counts.ignored, ignored);
+    let passed = ran.saturating_sub(failed.saturating_add(ignored));
+    let passed = if failed == 0 {
         passed.max(dots.min(ran))
     } else {
         passed
     };
+    add(&mut counts.passed, passed);
 }
 
 /// Reads `FAIL: test_adds (test_sums.Sums.test_adds)`; what names a part of the test is left out.
