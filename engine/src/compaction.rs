@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_that_of_the_house_or_what_the_window_leaves() {
+    fn the_limit_is_the_configured_one_or_what_the_window_leaves() {
         let policy = CompactionPolicy {
             threshold_tokens: 160_000,
             prompts: Prompts::shipped().unwrap(),

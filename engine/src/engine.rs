@@ -3,6 +3,7 @@
 mod asking;
 mod conversation;
 mod early;
+mod fallback;
 mod images;
 mod memory;
 mod progress;
@@ -33,7 +34,7 @@ use crate::current_value::CurrentValue;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
-use crate::journal::Journal;
+use crate::journal::{CallKind, Journal};
 use crate::outages;
 use asking::CallFailure;
 
@@ -191,7 +192,9 @@ impl Engine {
     ) -> EngineError {
         let CallFailure { error, usage } = broken;
         if let Some(usage) = usage {
-            if let Err(unwritten) = journal.spend(turn, entry, &usage, &error.to_string()).await {
+            let refusal = error.to_string();
+            let call = (turn, CallKind::Work);
+            if let Err(unwritten) = journal.spend(call, entry, &usage, &refusal).await {
                 warn!("what a broken reply has cost could not be written down: {unwritten}");
             }
             idle::end_here().await;

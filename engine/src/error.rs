@@ -1,6 +1,6 @@
 //! Says why a job came to nothing, in the kinds that callers tell apart.
 
-use ropewalk_llm::{ModelError, StopReason};
+use ropewalk_llm::{ModelError, StopReason, TimeoutKind};
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_store::{CommitError, ReadError};
@@ -96,15 +96,37 @@ pub enum EngineError {
     },
 }
 
+/// Says when another model is asked in place of one that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Succession {
+    /// At once: its provider is away, its quota is used up, or it has no room for the conversation.
+    AtOnce,
+    /// Once it has happened a few times: a single reply that breaks off may be chance.
+    OnceRepeated,
+    /// Not at all: whoever is asked would fail as well.
+    Never,
+}
+
 impl EngineError {
-    /// Says whether another model may serve the same call: its own is away, or its quota is used up.
-    pub(crate) fn may_be_served_elsewhere(&self) -> bool {
-        match self {
-            Self::Outage(_) => true,
-            Self::Model(error) => {
-                error.is_outage() || matches!(error, ModelError::RateLimited { .. })
-            }
-            _ => false,
+    /// Says when another model takes over the call; whether something of its reply was `heard`, the caller knows.
+    pub(crate) fn succession(&self, heard: bool) -> Succession {
+        let error = match self {
+            Self::Outage(_) => return Succession::AtOnce,
+            Self::Model(error) => error,
+            _ => return Succession::Never,
+        };
+        let total = TimeoutKind::Total;
+        let class = model_class(error);
+        let is_away = class == Some(FailureClass::ProviderDown) || error.is_outage();
+        let is_sure = matches!(class, Some(FailureClass::Quota | FailureClass::ContextFull))
+            || *error == ModelError::Timeout { what: total };
+        // What is sure would be the same when it is asked again.
+        if is_sure || (is_away && !heard) {
+            Succession::AtOnce
+        } else if is_away {
+            Succession::OnceRepeated
+        } else {
+            Succession::Never
         }
     }
 
@@ -133,7 +155,7 @@ impl EngineError {
 
 fn model_class(error: &ModelError) -> Option<FailureClass> {
     Some(match error {
-        ModelError::RateLimited { .. } => FailureClass::Quota,
+        ModelError::RateLimited { .. } | ModelError::OutOfCredit { .. } => FailureClass::Quota,
         ModelError::Overloaded { .. }
         | ModelError::Truncated
         | ModelError::Malformed { .. }
@@ -173,6 +195,12 @@ mod tests {
                 EngineError::Model(ModelError::RateLimited {
                     message: String::new(),
                     retry_after: None,
+                }),
+                Some(FailureClass::Quota),
+            ),
+            (
+                EngineError::Model(ModelError::OutOfCredit {
+                    message: String::new(),
                 }),
                 Some(FailureClass::Quota),
             ),
@@ -220,6 +248,78 @@ mod tests {
         for (error, class) in cases {
             assert_eq!(error.failure_class(), class, "{error}");
         }
+    }
+
+    #[test]
+    fn another_model_is_asked_where_the_provider_fails_and_not_the_request() {
+        let message = String::new;
+        let malformed = || ModelError::Malformed { message: message() };
+        let total = TimeoutKind::Total;
+        let idle = TimeoutKind::Idle;
+        let (at_once, never) = (Succession::AtOnce, Succession::Never);
+        let repeated = Succession::OnceRepeated;
+        let cases = [
+            (ModelError::Truncated, at_once, repeated),
+            (malformed(), at_once, repeated),
+            (ModelError::Timeout { what: total }, at_once, at_once),
+            (ModelError::Timeout { what: idle }, at_once, repeated),
+            (
+                ModelError::Overloaded {
+                    status: 529,
+                    message: message(),
+                    retry_after: None,
+                },
+                at_once,
+                repeated,
+            ),
+            (
+                ModelError::RateLimited {
+                    message: message(),
+                    retry_after: None,
+                },
+                at_once,
+                at_once,
+            ),
+            (
+                ModelError::OutOfCredit { message: message() },
+                at_once,
+                at_once,
+            ),
+            (
+                ModelError::Network { message: message() },
+                at_once,
+                repeated,
+            ),
+            (
+                ModelError::Unauthorized {
+                    variable: message(),
+                    message: message(),
+                },
+                at_once,
+                repeated,
+            ),
+            (
+                ModelError::ContextOverflow { message: message() },
+                at_once,
+                at_once,
+            ),
+            (ModelError::TooLong { limit_bytes: 1 }, never, never),
+            (
+                ModelError::Refused {
+                    status: 400,
+                    message: message(),
+                },
+                never,
+                never,
+            ),
+            (ModelError::Cancelled, never, never),
+        ];
+        for (error, unheard, heard) in cases {
+            let error = EngineError::Model(error);
+            let found = [error.succession(false), error.succession(true)];
+            assert_eq!(found, [unheard, heard], "{error}");
+        }
+        assert_eq!(EngineError::Cancelled.succession(false), never);
     }
 
     #[test]

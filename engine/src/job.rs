@@ -43,7 +43,7 @@ pub struct ModelEntry {
     pub model: Arc<dyn Model>,
     /// The model id as the provider knows it.
     pub name: String,
-    /// What the models of its provider cost; a model that is not in it has an unknown price.
+    /// What it costs by the names that it may answer with; one that is not in it has an unknown price.
     pub prices: PriceTable,
     /// How many tokens a conversation with it may have; none where that is unknown.
     pub window_tokens: Option<u64>,
@@ -61,7 +61,7 @@ impl ModelEntry {
     }
 
     /// Names it as the configuration does.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn configured_name(&self) -> String {
         format!("{}/{}", self.model.name(), self.name)
     }
 }

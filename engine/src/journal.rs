@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::{Compaction, ModelCall, RequestPrint};
-use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 use serde_json::Value;
 
 use crate::error::EngineError;
@@ -30,6 +30,15 @@ pub(crate) struct CallDetails<'a> {
     pub(crate) compaction: Option<Compaction>,
     /// What was asked.
     pub(crate) print: RequestPrint,
+}
+
+/// What a model is asked for at a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    /// What the job is about.
+    Work,
+    /// A summary of what was said before.
+    Summary,
 }
 
 /// Whether a conversation went on after a reply, when it was held before.
@@ -125,8 +134,7 @@ impl<'a> Journal<'a> {
         reply: Reply,
         asked: &CallDetails<'_>,
     ) -> Result<JournalEntry, EngineError> {
-        self.store_reply(turn, (self.key(turn), self.job.role), reply, asked)
-            .await
+        self.store_reply(turn, CallKind::Work, reply, asked).await
     }
 
     /// Stores a summary as [`Journal::record`] stores a reply.
@@ -136,18 +144,18 @@ impl<'a> Journal<'a> {
         reply: Reply,
         asked: &CallDetails<'_>,
     ) -> Result<JournalEntry, EngineError> {
-        let key = ModelCall::summary_key(&self.key(turn));
-        self.store_reply(turn, (key, ModelRole::Small), reply, asked)
+        self.store_reply(turn, CallKind::Summary, reply, asked)
             .await
     }
 
     async fn store_reply(
         &self,
         turn: u32,
-        (key, role): (String, ModelRole),
+        kind: CallKind,
         reply: Reply,
         asked: &CallDetails<'_>,
     ) -> Result<JournalEntry, EngineError> {
+        let (key, role) = self.named(self.key(turn), kind);
         let body = serde_json::to_value(&reply).map_err(|error| unreadable(&key, &error))?;
         let call = ModelCall {
             role: role.as_str().to_owned(),
@@ -170,7 +178,7 @@ impl<'a> Journal<'a> {
                 let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
                 let error = ModelError::TooLong { limit_bytes };
                 let refusal = error.to_string();
-                self.spend(turn, asked.entry, &reply.usage, &refusal)
+                self.spend((turn, kind), asked.entry, &reply.usage, &refusal)
                     .await?;
                 Err(error.into())
             }
@@ -182,13 +190,15 @@ impl<'a> Journal<'a> {
     /// again, within the budgets.
     pub(crate) async fn spend(
         &self,
-        turn: u32,
+        (turn, kind): (u32, CallKind),
         entry: &ModelEntry,
         usage: &Usage,
         refusal: &str,
     ) -> Result<(), EngineError> {
         let key = format!("{}/{}", self.key(turn), self.clock.now().timestamp_micros());
+        let (key, role) = self.named(key, kind);
         let call = ModelCall {
+            role: role.as_str().to_owned(),
             refusal: Some(refusal.to_owned()),
             ..self.call(key, entry, &entry.name, usage)
         };
@@ -197,10 +207,41 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
+    /// Counts the replies of `entry` to the call of `turn` that were paid and are not kept, without those that were ended from
+    /// here: a pause or a restart says nothing of who was asked.
+    pub(crate) async fn broken_off(
+        &self,
+        turn: u32,
+        entry: &ModelEntry,
+    ) -> Result<usize, ReadError> {
+        let key = self.key(turn);
+        // Their keys go on from that of the turn with digits, which end where the colon stands.
+        let spent = Query::new()
+            .at_least("key", format!("{key}/0"))
+            .at_most("key", format!("{key}/:"));
+        let calls = self.store.list::<ModelCall>(spent).await?;
+        let of_entry = |call: &ModelCall| {
+            let provider = call.provider.as_deref();
+            provider == Some(entry.model.name()) && call.model == entry.name && !call.is_summary()
+        };
+        let cancelled = EngineError::Cancelled.to_string();
+        let broke = |call: &ModelCall| call.refusal.as_ref() != Some(&cancelled);
+        let broken = calls.iter().filter(|call| of_entry(call) && broke(call));
+        Ok(broken.count())
+    }
+
     async fn insert(&self, call: &ModelCall) -> Result<(), CommitError> {
         let mut changes = ChangeSet::new();
         changes.insert(call);
         self.store.commit(changes).await.map(|_| ())
+    }
+
+    /// Returns the key and the role of a call, whose key is `key` where it is about the work of the job.
+    fn named(&self, key: String, kind: CallKind) -> (String, ModelRole) {
+        match kind {
+            CallKind::Work => (key, self.job.role),
+            CallKind::Summary => (ModelCall::summary_key(&key), ModelRole::Small),
+        }
     }
 
     /// A call without its reply.

@@ -155,7 +155,7 @@ impl Outages<'_> {
         changes.put(&Alert {
             cause: Outage::cause(&outage.provider),
             severity,
-            message: format!("{}: {}", outage.told(), outage.last_error),
+            message: format!("{}: {}", outage.in_words(), outage.last_error),
             build: None,
             raised_at: outage.since,
             escalations: 0,

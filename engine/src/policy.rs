@@ -7,16 +7,21 @@
 pub mod shell;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use ropewalk_config::settings::{Permission, PermissionMode, PolicySettings, Rule, RuleAction};
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::repo_path::joined;
 
 use crate::current_value::CurrentValue;
 
-use shell::ShellCommand;
+use shell::{RedirectTarget, ShellCommand};
+
+/// Why a line cannot be judged that writes a file of no known name.
+const UNNAMED: &str = "which file a redirection of it writes cannot be told before it runs; name the file itself in the line";
 
 /// Decides in the place of a person about what a rule or the mode leaves to one.
 #[async_trait]
@@ -99,6 +104,8 @@ pub struct Policy {
     /// As they were when the turn began.
     settings: CurrentValue<PolicySettings>,
     approver: Option<Arc<dyn Approver>>,
+    /// Where the repository lies, each way to say it; empty where that is not known.
+    roots: Arc<[PathBuf]>,
 }
 
 /// Is what rules and mode say of one thing, from the loosest to the tightest.
@@ -142,6 +149,7 @@ impl Policy {
             settings: CurrentValue::new(project.now()),
             project,
             approver: None,
+            roots: Arc::default(),
         }
     }
 
@@ -162,6 +170,14 @@ impl Policy {
             approver: Some(approver),
             ..self
         }
+    }
+
+    /// Judges what commands write below `root`, the repository, also where they name it from elsewhere.
+    #[must_use]
+    pub(crate) fn rooted_at(self, root: &Path) -> Self {
+        let real = root.canonicalize().ok().filter(|real| real != root);
+        let roots = std::iter::once(root.to_owned()).chain(real).collect();
+        Self { roots, ..self }
     }
 
     /// Says whether nothing of a kind is ever done, so that its tools need not be shown.
@@ -188,8 +204,7 @@ impl Policy {
         subjects: &[String],
     ) -> Result<(), String> {
         if permission != Permission::Bash {
-            let paths = (subjects, None);
-            return self.admit_paths(caller, permission, paths).await;
+            return self.admit_paths(caller, permission, subjects).await;
         }
         for line in subjects {
             self.admit_line(caller, line).await?;
@@ -208,43 +223,42 @@ impl Policy {
             .await
     }
 
-    /// Lets pass what is done to `paths`, by the line `whole` if it is one that does so.
     async fn admit_paths(
         &self,
         caller: Caller<'_>,
         permission: Permission,
-        (paths, whole): (&[String], Option<&str>),
+        paths: &[String],
     ) -> Result<(), String> {
         for path in paths {
             // As the tool reads it; what is no path of the repository the tool refuses itself.
             let Ok(path) = RepoPath::parse(path) else {
                 continue;
             };
-            let verdict = self.said(permission, |rule| rule.matches_path(path.as_str()));
-            let judged = JudgedPart {
-                part: path.as_str(),
-                whole: whole.unwrap_or(path.as_str()),
-                verdict,
-            };
-            self.carry(caller, permission, judged).await?;
+            let path = path.as_str();
+            self.admit_path(caller, permission, (path, path)).await?;
         }
         Ok(())
+    }
+
+    /// Lets pass what is done to `path`; `whole` is the line that does so, if it is one.
+    async fn admit_path(
+        &self,
+        caller: Caller<'_>,
+        permission: Permission,
+        (path, whole): (&str, &str),
+    ) -> Result<(), String> {
+        let judged = JudgedPart {
+            part: path,
+            whole,
+            verdict: self.said(permission, |rule| rule.matches_path(path)),
+        };
+        self.carry(caller, permission, judged).await
     }
 
     async fn admit_line(&self, caller: Caller<'_>, line: &str) -> Result<(), String> {
         let read = match shell::read(line) {
             Ok(read) => read,
-            Err(reason) => {
-                if is_barred(&self.settings.now(), Permission::Bash) {
-                    return Err("refused: in the mode `plan` nothing is run".to_owned());
-                }
-                // Mostly it can be written so that rules can judge it, and then nobody has to be asked.
-                let denied = format!(
-                    "not run: the rules cannot judge this line: {reason}. Where no rewriting helps"
-                );
-                let subject = (line.to_owned(), AskedBy::Unreadable);
-                return self.ask(caller, subject, &denied).await;
-            }
+            Err(reason) => return self.admit_unread(caller, line, &reason.to_string()).await,
         };
         for command in &read.commands {
             let judged = JudgedPart {
@@ -254,8 +268,88 @@ impl Policy {
             };
             self.carry(caller, Permission::Bash, judged).await?;
         }
-        let writes = (read.writes.as_slice(), Some(line));
-        self.admit_paths(caller, Permission::Write, writes).await
+        for file in &read.writes {
+            self.admit_written(caller, line, file).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a line to a person that rules cannot judge, for this reason.
+    async fn admit_unread(
+        &self,
+        caller: Caller<'_>,
+        line: &str,
+        reason: &str,
+    ) -> Result<(), String> {
+        if is_barred(&self.settings.now(), Permission::Bash) {
+            return Err("refused: in the mode `plan` nothing is run".to_owned());
+        }
+        // Mostly it can be written so that rules can judge it, and then nobody has to be asked.
+        let denied = format!(
+            "not run: the rules cannot judge this line: {reason}. Where no rewriting helps"
+        );
+        let subject = (line.to_owned(), AskedBy::Unreadable);
+        self.ask(caller, subject, &denied).await
+    }
+
+    /// Lets a line pass that writes `file` by a redirection.
+    async fn admit_written(
+        &self,
+        caller: Caller<'_>,
+        line: &str,
+        file: &RedirectTarget,
+    ) -> Result<(), String> {
+        let write = Permission::Write;
+        match file {
+            RedirectTarget::At(path) => match self.in_repository(path) {
+                Some(path) => self.admit_path(caller, write, (path.as_str(), line)).await,
+                // What is written elsewhere the sandbox bounds.
+                None => Ok(()),
+            },
+            RedirectTarget::Ending(end) if self.may_tighten(end) => {
+                self.admit_unread(caller, line, UNNAMED).await
+            }
+            RedirectTarget::Ending(end) => {
+                let judged = JudgedPart {
+                    part: end,
+                    whole: line,
+                    verdict: Verdict::Unsaid,
+                };
+                self.carry(caller, write, judged).await
+            }
+        }
+    }
+
+    /// Returns what `path`, as a command names it, is called in the repository; none where it lies elsewhere.
+    fn in_repository(&self, path: &str) -> Option<String> {
+        let below = |root: &PathBuf| {
+            let root = root.to_str()?.trim_matches('/');
+            let whole = match path.strip_prefix('/') {
+                Some(absolute) => joined("", absolute.trim_start_matches('/')),
+                None => joined(root, path),
+            };
+            let inside = whole?.strip_prefix(root)?.strip_prefix('/')?.to_owned();
+            Some(inside)
+        };
+        let inside = joined("", path).or_else(|| self.roots.iter().find_map(below))?;
+        let named = RepoPath::parse(&inside).map_or(inside, String::from);
+        Some(named).filter(|path| !path.is_empty())
+    }
+
+    /// Says whether a rule may keep a file from being written whose path ends so.
+    fn may_tighten(&self, end: &str) -> bool {
+        let settings = self.settings.now();
+        scopes(&settings).any(|rules| {
+            let rules: Vec<&Rule> = rules
+                .filter(|rule| rule.concerns(Permission::Write))
+                .collect();
+            let allows_all =
+                |rule: &&Rule| rule.action() == RuleAction::Allow && rule.is_universal();
+            let counting = rules.into_iter().rev();
+            let mut counting = counting.take_while(|rule| !allows_all(rule));
+            counting
+                .any(|rule| rule.action() != RuleAction::Allow && rule.may_match_path_ending(end))
+        })
     }
 
     /// Judges a command by its words, and more tightly by what else it may be.

@@ -36,11 +36,12 @@ pub use workbench::{ReadableHistory, Workbench, WorkbenchOptions};
 /// Returns the tools of `mode` that can work on this bench.
 pub fn tools_of(mode: AgentMode, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     let options = workbench.options();
+    let policy = options.policy.clone().rooted_at(workbench.files().root());
     let mut tools = everything(workbench);
     tools.retain(|tool| mode.has(tool.name()));
     Ok(Toolbox::new(tools)?
         .in_mode(mode)
-        .guarded_by(options.policy.clone())
+        .guarded_by(policy)
         .caching(options.cache)
         .spill_to(workbench.spill_directory()))
 }

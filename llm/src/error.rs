@@ -26,7 +26,13 @@ pub enum ModelError {
         /// How long the provider asks to wait.
         retry_after: Option<Duration>,
     },
-    /// The provider has a problem of its own (5xx).
+    /// The account has nothing left to pay with: it is served again once somebody has paid, and nobody says when.
+    #[error("the account at the provider has no credit left: {message}")]
+    OutOfCredit {
+        /// What the provider said.
+        message: String,
+    },
+    /// The provider has a problem of its own (5xx, 408).
     #[error("the provider is overloaded or broken (status {status}): {message}")]
     Overloaded {
         /// The HTTP status, or the one that the error stands for when it came inside a stream.
@@ -102,10 +108,11 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Tells whether the same request may succeed when it is sent again.
+    /// Tells whether the same request may succeed when it is sent again, at once or later.
     pub fn retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. }
+            | Self::OutOfCredit { .. }
             | Self::Overloaded { .. }
             | Self::Network { .. }
             | Self::Truncated
@@ -127,6 +134,7 @@ impl ModelError {
             Self::Unauthorized { .. } | Self::Overloaded { .. } | Self::Network { .. } => true,
             Self::Timeout { what } => !matches!(what, TimeoutKind::Total),
             Self::RateLimited { .. }
+            | Self::OutOfCredit { .. }
             | Self::ContextOverflow { .. }
             | Self::Truncated
             | Self::TooLong { .. }

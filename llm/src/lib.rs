@@ -35,7 +35,10 @@ pub use image::{Image, ImageError};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;
 pub use price::{Cost, Price, PriceTable};
-pub use provider::{BuildError, ProviderConfig, ProviderKind, build, shipped_key_variables};
+pub use provider::{
+    BuildError, DatedPrices, PriceSource, ProviderConfig, ProviderKind, build,
+    shipped_key_variables,
+};
 pub use reply::{Delta, Reply, ReplyStream, StopReason, Usage, complete};
 pub use request::{Effort, ModelRequest, ScriptKey, ToolChoice, ToolSpec};
 pub use retry::{RetryPolicy, RetryingModel};

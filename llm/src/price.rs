@@ -66,6 +66,14 @@ impl Price {
         }
     }
 
+    /// Says whether it is about every model that `other` is about.
+    fn covers(&self, other: &Self) -> bool {
+        match self.model.strip_suffix('*') {
+            Some(beginning) => other.model.starts_with(beginning),
+            None => self.model == other.model,
+        }
+    }
+
     fn cost(&self, usage: &Usage) -> Cost {
         let parts = [
             (self.input, usage.input_tokens),
@@ -115,6 +123,19 @@ impl PriceTable {
             .max_by_key(|(length, _)| *length)
             .map(|(_, price)| price.cost(usage))
     }
+
+    /// Says whether the price of `model` is known.
+    pub fn knows(&self, model: &str) -> bool {
+        self.cost(model, &Usage::default()).is_some()
+    }
+
+    /// Lays these prices over others: those count where these know none.
+    #[must_use]
+    pub fn over(&self, others: &Self) -> Self {
+        let is_covered = |other: &&Price| self.0.iter().any(|price| price.covers(other));
+        let left = others.0.iter().filter(|other| !is_covered(other));
+        Self(self.0.iter().chain(left).cloned().collect())
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +176,37 @@ mod tests {
             let cost = table.cost(model, &usage);
             assert_eq!(cost.map(|cost| cost.micro_usd), micro_usd, "{model}");
         }
+    }
+
+    #[test]
+    fn a_price_that_is_laid_over_others_counts_wherever_it_is_known() {
+        let below = PriceTable(vec![
+            price("big*", 2.0, None),
+            price("big-mini*", 3.0, None),
+            price("big-mini-1", 4.0, None),
+            price("small", 5.0, None),
+        ]);
+        let cases = [
+            ("big-mini*", [Some(2), Some(9), Some(9), Some(5)]),
+            ("big*", [Some(9), Some(9), Some(9), Some(5)]),
+            ("big-mini", [Some(2), Some(9), Some(4), Some(5)]),
+            ("big-mini-1", [Some(2), Some(3), Some(9), Some(5)]),
+            ("*", [Some(9), Some(9), Some(9), Some(9)]),
+            ("other", [Some(2), Some(3), Some(4), Some(5)]),
+        ];
+        let usage = Usage {
+            input_tokens: 1,
+            ..Usage::default()
+        };
+        for (model, expected) in cases {
+            let both = PriceTable(vec![price(model, 9.0, None)]).over(&below);
+            let found = ["big", "big-mini", "big-mini-1", "small"].map(|model| {
+                let cost = both.cost(model, &usage);
+                cost.map(|cost| cost.micro_usd)
+            });
+            assert_eq!(found, expected, "{model}");
+        }
+        assert!(!below.knows("tiny") && below.knows("big-9"));
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::gemini::{self, Gemini};
 use crate::model::Model;
 use crate::openai::OpenAi;
 use crate::price::PriceTable;
-use crate::reply::Usage;
 use crate::responses::Responses;
 use crate::retry::{RetryPolicy, RetryingModel};
 use crate::scripted::{Script, ScriptedModel};
@@ -85,6 +84,18 @@ pub struct ProviderConfig {
     pub prices: PriceTable,
     /// When and where the prices were read; none where they are nobody's list prices.
     pub priced: Option<PriceSource>,
+    /// What its models cost by the word of whoever uses it, which counts before that.
+    #[serde(skip)]
+    pub own_prices: Option<DatedPrices>,
+}
+
+/// Says what models cost, by whose word.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatedPrices {
+    /// What they cost.
+    pub table: PriceTable,
+    /// When and where that was read.
+    pub source: PriceSource,
 }
 
 /// Says when and where prices were read.
@@ -229,13 +240,29 @@ impl ProviderConfig {
             timeouts: Timeouts::default(),
             prices: PriceTable::default(),
             priced: None,
+            own_prices: None,
+        }
+    }
+
+    /// Returns what a reply of whoever is asked as `model` costs. A price of one's own that knows this name counts before
+    /// one of the data file that knows the more exact name of the reply.
+    pub fn price_table(&self, model: &str) -> PriceTable {
+        match &self.own_prices {
+            Some(own) if own.table.knows(model) => own.table.clone(),
+            Some(own) => own.table.over(&self.prices),
+            None => self.prices.clone(),
         }
     }
 
     /// Says what is known of the price of `model`; none where it is unknown.
     pub fn price_told(&self, model: &str) -> Option<String> {
-        self.prices.cost(model, &Usage::default())?;
-        Some(match &self.priced {
+        let own = self.own_prices.as_ref();
+        let source = match own.filter(|own| own.table.knows(model)) {
+            Some(own) => Some(&own.source),
+            None if self.prices.knows(model) => self.priced.as_ref(),
+            None => return None,
+        };
+        Some(match source {
             Some(PriceSource { date, source }) => format!("priced as of {date} by {source}"),
             None => "priced by its data file".to_owned(),
         })
@@ -376,6 +403,8 @@ mod tests {
     use ropewalk_schemas::advice::Words;
 
     use super::*;
+    use crate::price::{Cost, Price};
+    use crate::reply::Usage;
 
     fn built(config: &ProviderConfig, key: Option<&str>) -> Result<(), String> {
         let key = key.map(SecretString::from);
@@ -426,6 +455,79 @@ mod tests {
             let config = ProviderConfig::shipped(name).unwrap();
             let is_paid = config.prices.0.iter().any(|price| price.output > 0.0);
             assert_eq!(config.priced.is_some(), is_paid, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_price_of_ones_own_counts_before_that_of_the_data_file_and_says_its_own_date() {
+        let mut config = ProviderConfig::shipped("openai").unwrap();
+        let shipped = config.price_told("gpt-4.1").unwrap();
+        let own = Price {
+            model: "gpt-5*".to_owned(),
+            input: 1.0,
+            output: 2.0,
+            cache_read: None,
+            cache_write: None,
+        };
+        config.own_prices = Some(DatedPrices {
+            table: PriceTable(vec![own]),
+            source: PriceSource {
+                date: "2026-11-20".to_owned(),
+                source: "a contract".to_owned(),
+            },
+        });
+        let usage = Usage {
+            input_tokens: 1_000_000,
+            ..Usage::default()
+        };
+        let told = "priced as of 2026-11-20 by a contract";
+        for (model, expected, micro_usd) in [
+            ("gpt-5", Some(told), Some(1_000_000)),
+            ("gpt-5-mini", Some(told), Some(1_000_000)),
+            ("gpt-4.1", Some(shipped.as_str()), Some(2_000_000)),
+            ("gpt-99", None, None),
+        ] {
+            assert_eq!(config.price_told(model).as_deref(), expected, "{model}");
+            let cost = config.price_table(model).cost(model, &usage);
+            assert_eq!(cost.map(|cost| cost.micro_usd), micro_usd, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_price_of_ones_own_for_the_name_that_is_asked_counts_for_the_name_of_the_reply() {
+        let mut config = ProviderConfig::shipped("openai").unwrap();
+        let reply = "gpt-5-2025-08-07";
+        assert!(config.prices.knows(reply));
+        let usage = Usage {
+            input_tokens: 1_000_000,
+            ..Usage::default()
+        };
+        let shipped = config.prices.cost(reply, &usage);
+        let of_own = Some(Cost { micro_usd: 9 });
+        for (own, expected) in [
+            ("gpt-5", of_own),
+            ("gpt-5*", of_own),
+            (reply, of_own),
+            ("gpt-4.1", shipped),
+        ] {
+            config.own_prices = Some(DatedPrices {
+                table: PriceTable(vec![Price {
+                    model: own.to_owned(),
+                    input: 0.000_009,
+                    output: 2.0,
+                    cache_read: None,
+                    cache_write: None,
+                }]),
+                source: PriceSource {
+                    date: "2026-11-20".to_owned(),
+                    source: "a contract".to_owned(),
+                },
+            });
+            // As a reply is charged: by its own name, else by the one that was asked.
+            let table = config.price_table("gpt-5");
+            let cost = table.cost(reply, &usage);
+            let cost = cost.or_else(|| table.cost("gpt-5", &usage));
+            assert_eq!(cost, expected, "{own}");
         }
     }
 

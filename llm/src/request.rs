@@ -135,9 +135,46 @@ pub struct ScriptKey {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::message::ToolUse;
+
+    /// Holds of what `of` writes that a request begins with all that the one before it told, so that a provider which keeps what
+    /// it has read finds it; `list` is the field with the conversation.
+    pub(crate) fn begins_as_before(of: impl Fn(&ModelRequest) -> Value, list: &str) {
+        let call = |id: &str| Block::ToolUse(ToolUse::parse(id, "read", r#"{"path":"a"}"#));
+        let result = |id: &str| Block::ToolResult {
+            tool_use_id: id.to_owned(),
+            content: format!("found {id}"),
+            is_error: id == "t2",
+            images: Vec::new(),
+        };
+        let said = |text: &str| Block::Text(text.to_owned());
+        let messages = [
+            Message::user("go"),
+            Message::assistant(vec![said("reading"), call("t1"), call("t2")]),
+            Message::results(vec![result("t1"), result("t2"), said("and hurry")]),
+            Message::assistant(vec![call("t3")]),
+            Message::results(vec![result("t3")]),
+        ];
+        let body = |count: usize| {
+            let mut request = ModelRequest::new("model", "be brief", messages[..count].to_vec());
+            request.tools = vec![ToolSpec {
+                name: "read".to_owned(),
+                description: String::new(),
+                parameters: serde_json::json!({ "type": "object" }),
+            }];
+            of(&request)
+        };
+        for (count, more) in [(1, 3), (3, 5)] {
+            let (mut before, mut after) = (body(count), body(more));
+            let [told, tells] = [&mut before, &mut after].map(|body| body[list].take());
+            assert_eq!(before, after, "all but the conversation");
+            let (told, tells) = (told.as_array().unwrap(), tells.as_array().unwrap());
+            assert!(!told.is_empty() && told.len() < tells.len(), "{tells:?}");
+            assert_eq!(tells[..told.len()], told[..]);
+        }
+    }
 
     #[test]
     fn text_holds_the_system_prompt_and_every_block() {

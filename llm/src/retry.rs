@@ -51,6 +51,8 @@ impl RetryPolicy {
             return None;
         }
         match error.retry_after() {
+            // Nobody pays while a call waits.
+            None if matches!(error, ModelError::OutOfCredit { .. }) => None,
             Some(asked) if asked > self.longest_asked => None,
             Some(asked) if !asked.is_zero() => Some(asked),
             _ => {
@@ -244,6 +246,14 @@ mod tests {
             (0, limited(121), 0.0, None),
             (1, limited(0), 0.5, Some(2_000)),
             (0, ModelError::Truncated, 0.5, Some(1_000)),
+            (
+                0,
+                ModelError::OutOfCredit {
+                    message: String::new(),
+                },
+                0.5,
+                None,
+            ),
             (0, ModelError::Cancelled, 0.5, None),
             (
                 0,

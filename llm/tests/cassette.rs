@@ -1,5 +1,7 @@
 //! What was recorded is played again, delta by delta, or says what differs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,6 +171,25 @@ async fn the_first_difference_is_named_and_an_answer_is_given_once() -> Result<(
     let foreign = Cassette::open(&path)?.player("another", clock.clone());
     let told = what(ask(&foreign, &second, &clock).await);
     assert!(told.contains("`another/m`"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn only_its_owner_may_read_a_cassette_though_all_might_read_what_was_there() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("cassette.jsonl");
+    for mode in [None, Some(0o644), Some(0o666)] {
+        if let Some(mode) = mode {
+            std::fs::write(&path, "old\n")?;
+            std::fs::set_permissions(&path, Permissions::from_mode(mode))?;
+        }
+        drop(Recorder::create(&path)?);
+        let found = path.metadata()?;
+        assert_eq!(
+            (found.permissions().mode() & 0o777, found.len()),
+            (0o600, 0)
+        );
+    }
     Ok(())
 }
 

@@ -161,6 +161,25 @@ async fn refusals_overflows_and_redirections_get_one_request() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_account_without_credit_gets_one_request() -> Result<()> {
+    let low = "Your credit balance is too low to access the Anthropic API.";
+    let cases = [
+        ResponseTemplate::new(402),
+        error_page(400, "invalid_request_error", low),
+    ];
+    for answer in cases {
+        let stub = Stub::start(None, answer).await?;
+        let reply = stub.ask().await;
+        ensure!(
+            matches!(reply, Err(ModelError::OutOfCredit { .. })),
+            "{reply:?}"
+        );
+        assert_eq!(stub.requests().await, 1);
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_page_in_place_of_a_stream_is_asked_again_and_says_to_check_the_address() -> Result<()> {
     let page = || ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html");
     let stub = Stub::start(Some(page()), events(WHOLE)).await?;

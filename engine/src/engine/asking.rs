@@ -24,6 +24,12 @@ pub(super) struct CallFailure {
     pub(super) usage: Option<Usage>,
 }
 
+impl From<EngineError> for CallFailure {
+    fn from(error: EngineError) -> Self {
+        Self { error, usage: None }
+    }
+}
+
 /// Asks, and shows `observer` the words of the message `item` as they come; `early` hears what is called. Once the process
 /// stops nothing is asked, and what was asked is broken off after a little: whoever hears that goes no further.
 pub(super) async fn ask(

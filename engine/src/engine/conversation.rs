@@ -324,10 +324,10 @@ impl<'a> Conversation<'a> {
         };
         let ran = tool_calls::run(self.job, called, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
-        for (call, output) in &ran.told {
+        for (call, output) in &ran.outputs {
             self.memory.note(call, output);
         }
-        let outputs = ran.told.iter().map(|(_, output)| output);
+        let outputs = ran.outputs.iter().map(|(_, output)| output);
         for ((call, closes), output) in ordinary.iter().zip(&circles).zip(outputs) {
             if self.repetition.is_lost(*closes && output.is_error) {
                 return Err(EngineError::DoomLoop {

@@ -24,7 +24,7 @@ use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer, SilentObserver};
 use crate::job::{ModelEntry, ModelRole};
-use crate::journal::CallDetails;
+use crate::journal::{CallDetails, CallKind};
 
 /// So many of the newest messages stay where nobody sums up the others.
 const KEPT_ALONE: usize = 20;
@@ -152,7 +152,9 @@ impl Session<'_> {
                 Err(EngineError::Cancelled) => "it took too long".clone_into(&mut reason),
                 Err(error) => reason = error.to_string(),
             }
-            warn!("`{}` gave no summary: {reason}", entry.told());
+            warn!("`{}` gave no summary: {reason}", entry.configured_name());
+            // It may have been paid all the same.
+            self.engine.check_budgets(self.job).await?;
         }
         self.let_go(KEPT_ALONE, None, policy)?;
         let warning = format!("it could not be summed up: {reason}");
@@ -164,7 +166,10 @@ impl Session<'_> {
         let small = self.models.ladder(ModelRole::Small);
         let mut all: Vec<ModelEntry> = small.into_iter().cloned().collect();
         let own = self.asked();
-        if all.iter().all(|entry| entry.told() != own.told()) {
+        if all
+            .iter()
+            .all(|entry| entry.configured_name() != own.configured_name())
+        {
             all.push(own);
         }
         all.into_iter().cycle().take(TRIES).collect()
@@ -203,11 +208,12 @@ impl Session<'_> {
                 answer.await
             }
         };
+        let call = (self.turn, CallKind::Summary);
         let reply = match answered {
             Ok(reply) if reply.text().trim().is_empty() => {
                 let reason = "it said nothing".to_owned();
                 self.journal
-                    .spend(self.turn, entry, &reply.usage, &reason)
+                    .spend(call, entry, &reply.usage, &reason)
                     .await?;
                 return Err(EngineError::Job(reason));
             }
@@ -216,9 +222,7 @@ impl Session<'_> {
                 // Whether the provider is away, the call that this is made for finds out.
                 if let Some(usage) = broken.usage {
                     let reason = broken.error.to_string();
-                    self.journal
-                        .spend(self.turn, entry, &usage, &reason)
-                        .await?;
+                    self.journal.spend(call, entry, &usage, &reason).await?;
                 }
                 idle::end_here().await;
                 return Err(broken.error);

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::Engine;
-use super::asking::ask;
+use super::asking::{CallFailure, ask};
 use super::conversation::{Conversation, Next};
 use super::early::EarlyCalls;
 use super::images;
@@ -39,7 +39,7 @@ pub struct Session<'a> {
     /// Who hears what people say meanwhile.
     steering: Arc<dyn Steering>,
     /// Which of the models of its role is asked; one that took over is kept.
-    rung: usize,
+    pub(super) rung: usize,
     /// How often the model was asked.
     pub(super) turn: u32,
     /// When the newest reply came.
@@ -253,13 +253,13 @@ impl<'a> Session<'a> {
         let mut room = self.make_room(false, cancel, observer).await?;
         let mut refused = false;
         loop {
-            let error = match self.ask_once(room, item, cancel, observer).await {
+            let failed = match self.ask_once(room, item, cancel, observer).await {
                 Ok(answered) => return Ok(answered),
-                Err(error) => error,
+                Err(failed) => failed,
             };
-            // Once: a conversation that is too long after a summary stays too long.
-            let may_help = !refused && matches!(room, None | Some(Compaction::Trimmed));
-            if is_overflow(&error) && may_help {
+            // Once in a turn: a conversation that is too long after a summary stays too long.
+            let may_help = matches!(room, None | Some(Compaction::Trimmed));
+            if is_overflow(&failed.error) && !refused && may_help {
                 refused = true;
                 let made = self.make_room(true, cancel, observer).await?;
                 if made.is_some() {
@@ -267,44 +267,14 @@ impl<'a> Session<'a> {
                     continue;
                 }
             }
-            self.fall_back(error, observer)?;
+            self.fall_back(failed, observer).await?;
             self.reach(observer).await?;
+            // Whoever took over may have a smaller window.
+            if may_help {
+                let made = self.make_room(false, cancel, observer).await?;
+                room = made.or(room);
+            }
         }
-    }
-
-    /// Finds who is there: nobody asks a provider that is known to be away.
-    async fn reach(&mut self, observer: &dyn Observer) -> Result<(), EngineError> {
-        while let Err(error) = self.engine.check_outage(&self.asked()).await {
-            self.fall_back(error, observer)?;
-        }
-        Ok(())
-    }
-
-    /// Lets the next model of the role take over for the rest of the job; fails as before where there is none, or where
-    /// it would not help.
-    fn fall_back(
-        &mut self,
-        error: EngineError,
-        observer: &dyn Observer,
-    ) -> Result<(), EngineError> {
-        let from = self.asked();
-        let models = Arc::clone(&self.models);
-        let ladder = models.ladder(self.job.role);
-        let Some(to) = ladder.get(self.rung + 1) else {
-            return Err(error);
-        };
-        if !error.may_be_served_elsewhere() {
-            return Err(error);
-        }
-        self.rung += 1;
-        let (from, to) = (from.told(), to.told());
-        warn!("`{to}` takes over from `{from}`: {error}");
-        observer.see(JobEvent::FellBack {
-            from,
-            to,
-            reason: error.to_string(),
-        });
-        Ok(())
     }
 
     async fn ask_once<'b>(
@@ -313,7 +283,7 @@ impl<'a> Session<'a> {
         item: &str,
         cancel: &CancellationToken,
         observer: &'b dyn Observer,
-    ) -> Result<(Reply, EarlyCalls<'b>), EngineError>
+    ) -> Result<(Reply, EarlyCalls<'b>), CallFailure>
     where
         'a: 'b,
     {
@@ -353,8 +323,10 @@ impl<'a> Session<'a> {
             }
             Err(broken) => {
                 early.give_up(observer);
+                let usage = broken.usage;
                 let error = self.engine.broke(&self.journal, self.turn, entry, broken);
-                Err(error.await)
+                let error = error.await;
+                Err(CallFailure { error, usage })
             }
         }
     }
@@ -367,37 +339,6 @@ impl<'a> Session<'a> {
             traceparent: self.job.traceparent(&self.journal.key(self.turn)),
             ..request(self.job, entry, &self.conversation, place)
         }
-    }
-
-    /// Returns the model that is asked now.
-    pub(super) fn asked(&self) -> ModelEntry {
-        let ladder = self.models.ladder(self.job.role);
-        let entry = ladder.get(self.rung).copied();
-        entry
-            .unwrap_or_else(|| self.models.of(self.job.role))
-            .clone()
-    }
-
-    /// Takes the models as they are now for the turn that begins. Where others were put in their place, the first of
-    /// them is asked again.
-    fn take_models(&mut self) {
-        let now = self.engine.models.now();
-        if !Arc::ptr_eq(&now, &self.models) {
-            self.models = now;
-            self.rung = 0;
-        }
-    }
-
-    /// Goes on with the model that gave a known answer: it had taken over before a crash. Where the answer bears a name
-    /// that nobody was asked by, its provider tells.
-    fn goes_on_with(&mut self, provider: Option<&str>, model: &str) {
-        let ladder = self.models.ladder(self.job.role);
-        let is_its = |entry: &&ModelEntry| Some(entry.model.name()) == provider;
-        let exact = ladder
-            .iter()
-            .position(|entry| is_its(entry) && model.starts_with(&entry.name));
-        let known = exact.or_else(|| ladder.iter().position(is_its));
-        self.rung = known.unwrap_or(self.rung).max(self.rung);
     }
 }
 

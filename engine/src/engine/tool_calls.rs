@@ -18,7 +18,7 @@ pub(super) struct ToolResults {
     /// A result for every call, in their order.
     pub(super) blocks: Vec<Block>,
     /// What each call that ran came to.
-    pub(super) told: Vec<(String, ToolOutput)>,
+    pub(super) outputs: Vec<(String, ToolOutput)>,
     /// Whether one of them failed.
     pub(super) failed: bool,
     /// How many ran.
@@ -75,7 +75,7 @@ pub(super) async fn run(
                 (output.text.clone(), output.images.clone()),
                 output.is_error,
             );
-            ran.told.push((id, output));
+            ran.outputs.push((id, output));
         }
     }
     for call in excess {

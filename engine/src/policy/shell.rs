@@ -1,8 +1,12 @@
 //! Reads a shell line: which commands it runs, and which files it writes by redirection.
 //!
 //! Rules judge words as they stand; what a command does then, the sandbox bounds. So whatever hides its words is told
-//! apart from a command that can be judged: a line that does not parse, a name that is only known once it runs.
+//! apart from a command that can be judged: a line that does not parse, a name that is only known once it runs. So is a
+//! file of which only the end is known.
 
+mod moves;
+mod options;
+mod redirects;
 mod word;
 mod wrapped;
 
@@ -12,6 +16,11 @@ use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
+pub use redirects::RedirectTarget;
+
+use moves::{Destination, Move, Place, Surroundings};
+use options::{ScriptSource, command_texts, directory_of_env, script_source, sets_by_option};
+use redirects::{ReadText, Redirects};
 use word::Word;
 
 /// The longest line that is read.
@@ -20,6 +29,8 @@ const LONGEST_BYTES: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So deep shells may lie in shells.
 const DEEPEST: usize = 4;
+/// So deep the parts of a text may lie in each other: who looks what is around one goes through all of them.
+const DEEPEST_PART: usize = 1_000;
 /// The most commands of one line.
 const MOST: usize = 2_000;
 /// Shells, which run the text that they are given.
@@ -30,8 +41,8 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 pub struct ShellLine {
     /// The commands, in order of appearance.
     pub commands: Vec<ShellCommand>,
-    /// The files that redirections write, as they are written.
-    pub writes: Vec<String>,
+    /// The files that redirections write.
+    pub writes: Vec<RedirectTarget>,
 }
 
 /// Is one command.
@@ -60,25 +71,61 @@ pub enum ShellLineError {
 
 /// Reads a line.
 pub fn read(line: &str) -> Result<ShellLine, ShellLineError> {
+    read_within(line, PATIENCE)
+}
+
+/// Reads a line of which no text may take longer than `patience`.
+fn read_within(line: &str, patience: Duration) -> Result<ShellLine, ShellLineError> {
     let mut found = ShellLine::default();
-    let mut texts = vec![(line.to_owned(), 0)];
-    while let Some((text, depth)) = texts.pop() {
+    let mut read: Vec<ReadText> = Vec::new();
+    let line = InnerText {
+        text: line.to_owned(),
+        around: None,
+        depth: 0,
+        place: None,
+    };
+    let mut open = vec![line];
+    while let Some(next) = open.pop() {
         let mut reading = Reading {
-            source: &text,
+            source: &next.text,
             found: &mut found,
             inner: Vec::new(),
+            redirects: Redirects::default(),
+            surroundings: Surroundings::default(),
+            place: next.place,
         };
-        reading.over(&parse(&text)?)?;
-        let inner = reading.inner;
-        if let (Some(first), true) = (inner.first(), depth == DEEPEST) {
+        reading.over(&parse(&next.text, patience)?)?;
+        let (inner, redirects) = (reading.inner, reading.redirects);
+        if let (Some((first, _)), true) = (inner.first(), next.depth == DEEPEST) {
             return Err(ShellLineError::Hidden(shortened(first)));
         }
-        texts.extend(inner.into_iter().map(|text| (text, depth + 1)));
+        open.extend(inner.into_iter().map(|(text, place)| InnerText {
+            text,
+            around: Some(read.len()),
+            depth: next.depth + 1,
+            place: Some(place),
+        }));
+        read.push(ReadText {
+            source: next.text,
+            around: next.around,
+            redirects,
+        });
     }
+    found.writes = redirects::files(&read);
     Ok(found)
 }
 
-fn parse(line: &str) -> Result<Tree, ShellLineError> {
+/// Is a text that is still to be read.
+struct InnerText {
+    text: String,
+    /// Which of those that are read holds it; none for the line.
+    around: Option<usize>,
+    depth: usize,
+    /// Where in the line it runs; none for the line.
+    place: Option<Place>,
+}
+
+fn parse(line: &str, patience: Duration) -> Result<Tree, ShellLineError> {
     if line.len() > LONGEST_BYTES {
         return Err(ShellLineError::TooLong);
     }
@@ -87,7 +134,7 @@ fn parse(line: &str) -> Result<Tree, ShellLineError> {
     parser
         .set_language(&grammar)
         .map_err(|_| ShellLineError::Unparsed(shortened(line)))?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     let mut watch = |_: &_| {
         if Instant::now() < until {
             ControlFlow::Continue(())
@@ -136,8 +183,13 @@ fn bounded_braces(line: &str) -> Result<Cow<'_, str>, ShellLineError> {
 struct Reading<'a> {
     source: &'a str,
     found: &'a mut ShellLine,
-    /// Texts that shells are told to run.
-    inner: Vec<String>,
+    /// Texts that shells are told to run, with where.
+    inner: Vec<(String, Place)>,
+    redirects: Redirects,
+    /// What lies around the present part.
+    surroundings: Surroundings,
+    /// Where in the line the text runs; none where it is the line.
+    place: Option<Place>,
 }
 
 impl Reading<'_> {
@@ -145,6 +197,7 @@ impl Reading<'_> {
     fn over(&mut self, tree: &Tree) -> Result<(), ShellLineError> {
         let is_whole = !tree.root_node().has_error();
         let mut cursor = tree.walk();
+        let mut depth = 0;
         loop {
             let node = cursor.node();
             if is_whole {
@@ -152,10 +205,12 @@ impl Reading<'_> {
             } else if node.is_error() || node.is_missing() {
                 return Err(self.unparsed(node));
             }
-            if self.found.commands.len() > MOST {
+            if self.found.commands.len() > MOST || depth > DEEPEST_PART {
                 return Err(ShellLineError::TooLong);
             }
             if cursor.goto_first_child() {
+                self.surroundings.enter(node);
+                depth += 1;
                 continue;
             }
             while !cursor.goto_next_sibling() {
@@ -163,6 +218,8 @@ impl Reading<'_> {
                     let whole = Some(()).filter(|()| is_whole);
                     return whole.ok_or_else(|| self.unparsed(tree.root_node()));
                 }
+                self.surroundings.leave();
+                depth -= 1;
             }
         }
     }
@@ -178,6 +235,10 @@ impl Reading<'_> {
             }
             "file_redirect" => {
                 self.redirect(node);
+                Ok(())
+            }
+            "variable_assignment" => {
+                self.assignment(node);
                 Ok(())
             }
             _ => Ok(()),
@@ -199,6 +260,8 @@ impl Reading<'_> {
         for argument in node.children_by_field_name("argument", &mut cursor) {
             words.push(Word::read(argument, self.source));
         }
+        let behind = arguments_behind(node).into_iter();
+        words.extend(behind.map(|argument| Word::read(argument, self.source)));
         let Some(name) = words.first() else {
             return Ok(());
         };
@@ -207,12 +270,12 @@ impl Reading<'_> {
             return Err(hidden());
         };
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-        let mut also = vec![joined(base, &texts[1..])];
+        let mut also = vec![named_so(base, &texts[1..])];
         self.shell(node, (base, &words[1..]))?;
         for at in wrapped::starts(&words) {
             also.push(texts[at..].join(" "));
             if let Some(base) = words[at].base() {
-                also.push(joined(base, &texts[at + 1..]));
+                also.push(named_so(base, &texts[at + 1..]));
                 self.shell(node, (base, &words[at + 1..]))?;
             }
         }
@@ -226,21 +289,27 @@ impl Reading<'_> {
         node: Node<'_>,
         (base, words): (&str, &[Word]),
     ) -> Result<(), ShellLineError> {
+        self.redirects.sets_by_option |= sets_by_option(base, words);
         let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
         let texts = || words.iter().map(|word| word.text.as_str());
         let is_fixed = words.iter().all(|word| word.is_fixed);
         match base {
             "eval" | "alias" | "trap" if !is_fixed => return Err(hidden()),
-            "eval" => self.inner.push(texts().collect::<Vec<_>>().join(" ")),
+            "eval" => {
+                let text = texts().collect::<Vec<_>>().join(" ");
+                self.run(node, [text]);
+            }
             "alias" => {
                 let values = texts().filter_map(|text| Some(text.split_once('=')?.1.to_owned()));
-                self.inner.extend(values);
+                self.inner
+                    .extend(values.map(|text| (text, Place::Anywhere)));
             }
             // What it runs later; `-` and a number undo one.
             "trap" => {
                 let first = texts().find(|text| *text != "--");
                 let runs = first.filter(|text| !text.starts_with('-'));
-                self.inner.extend(runs.map(str::to_owned));
+                self.inner
+                    .extend(runs.map(|text| (text.to_owned(), Place::Anywhere)));
             }
             "env" => {
                 let split = |text: &str| {
@@ -248,11 +317,28 @@ impl Reading<'_> {
                     let rest = rest.or_else(|| text.strip_prefix("--split-string="));
                     rest.filter(|rest| !rest.is_empty()).map(str::to_owned)
                 };
-                self.inner.extend(texts().filter_map(split));
+                self.run(node, texts().filter_map(split));
+                self.go_for(node, words);
             }
             "hash" if texts().any(|text| text.starts_with("-p")) => return Err(hidden()),
+            "cd" | "pushd" => {
+                if let Destination::To(to) = moves::destination(words) {
+                    let change = self.surroundings.change(to, node.end_byte());
+                    self.redirects.moves.push(change);
+                }
+            }
+            // With `-u` it runs its arguments.
+            "runuser" if texts().any(|text| text == "-u") => {}
+            "runuser" | "script" | "su" => {
+                let told = command_texts(base, words).ok_or_else(hidden)?;
+                let says = ["--help", "--version", "-h", "-V"];
+                if told.is_empty() && !texts().any(|text| says.contains(&text)) {
+                    return self.run_source(node, ScriptSource::Input);
+                }
+                self.run(node, told);
+            }
             "source" | "." => return self.script(node, words.first()),
-            _ if SHELLS.contains(&base) => return self.own_shell(node, words),
+            _ if SHELLS.contains(&base) => return self.run_source(node, script_source(words)),
             _ => {}
         }
         Ok(())
@@ -267,40 +353,60 @@ impl Reading<'_> {
         }
         let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
         let text = self.fed(node).ok_or_else(hidden)?;
-        self.inner.push(text);
+        self.run(node, [text]);
         Ok(())
     }
 
-    fn own_shell(&mut self, node: Node<'_>, words: &[Word]) -> Result<(), ShellLineError> {
+    fn run_source(
+        &mut self,
+        node: Node<'_>,
+        source: ScriptSource<'_>,
+    ) -> Result<(), ShellLineError> {
+        let text = match source {
+            ScriptSource::Nowhere => return Ok(()),
+            ScriptSource::File(file) => return self.script(node, Some(file)),
+            ScriptSource::Text(text) => text
+                .filter(|text| text.is_fixed)
+                .map(|text| text.text.clone()),
+            ScriptSource::Input => self.fed(node),
+        };
         let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
-        let is_option = |word: &Word| word.text.starts_with(['-', '+']) && word.text.len() > 1;
-        let options = words.iter().take_while(|word| is_option(word)).count();
-        let has = |letter: char| {
-            let mut short = words[..options].iter();
-            short.any(|word| !word.text.starts_with("--") && word.text.contains(letter))
-        };
-        let text = if has('c') {
-            let text = words.get(options).filter(|word| word.is_fixed);
-            text.ok_or_else(hidden)?.text.clone()
-        } else if words.len() > options && !has('s') {
-            return self.script(node, words.get(options));
-        } else if words
-            .iter()
-            .any(|word| word.text == "--version" || word.text == "--help")
-        {
-            return Ok(());
-        } else {
-            self.fed(node).ok_or_else(hidden)?
-        };
-        self.inner.push(text);
+        let text = text.ok_or_else(hidden)?;
+        self.run(node, [text]);
         Ok(())
+    }
+
+    /// Takes in texts that the command at `node` runs.
+    fn run(&mut self, node: Node<'_>, texts: impl IntoIterator<Item = String>) {
+        let place = self.place_of(own_start(node));
+        let texts = texts.into_iter().map(|text| (text, place));
+        self.inner.extend(texts);
+    }
+
+    /// Takes in where an `env` leads what it runs.
+    fn go_for(&mut self, node: Node<'_>, words: &[Word]) {
+        let Some((word, attached)) = directory_of_env(words) else {
+            return;
+        };
+        let to = word.and_then(moves::known);
+        let to = to.map(|whole| attached.map_or(whole, str::to_owned));
+        self.redirects.moves.push(Move {
+            to,
+            reach: own_start(node)..node.end_byte(),
+        });
+    }
+
+    /// Returns where in the line a part runs that begins at this byte of the text.
+    fn place_of(&self, at: usize) -> Place {
+        match self.surroundings.place(at) {
+            Place::At(at) => self.place.unwrap_or(Place::At(at)),
+            Place::Anywhere => Place::Anywhere,
+        }
     }
 
     /// Returns the text in the line that a command reads.
     fn fed(&self, node: Node<'_>) -> Option<String> {
-        let around = node
-            .parent()
-            .filter(|one| one.kind() == "redirected_statement")?;
+        let around = redirected(node)?;
         let mut cursor = around.walk();
         let redirects = around.children_by_field_name("redirect", &mut cursor);
         for redirect in redirects {
@@ -316,18 +422,36 @@ impl Reading<'_> {
 
     fn redirect(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
-        let writes = node
+        let takes_streams = node
             .children(&mut cursor)
-            .any(|part| matches!(part.kind(), ">" | ">>" | ">|" | "&>" | "&>>" | "<>"));
-        let mut cursor = node.walk();
-        if writes {
-            for target in node.children_by_field_name("destination", &mut cursor) {
-                let target = Word::read(target, self.source);
-                if target.is_fixed {
-                    self.found.writes.push(target.text);
-                }
-            }
+            .find_map(|part| match part.kind() {
+                ">" | ">>" | ">|" | "&>" | "&>>" | "<>" => Some(false),
+                ">&" => Some(true),
+                _ => None,
+            });
+        // What stands behind it belongs to the command.
+        let target = node.child_by_field_name("destination");
+        let (Some(takes_streams), Some(target)) = (takes_streams, target) else {
+            return;
+        };
+        let target = Word::read(target, self.source);
+        let number = target.text.trim_end_matches('-');
+        let is_stream = target.is_fixed && number.bytes().all(|byte| byte.is_ascii_digit());
+        if !(takes_streams && is_stream) {
+            let place = self.place_of(node.start_byte());
+            self.redirects.targets.push((target, place));
         }
+    }
+
+    fn assignment(&mut self, node: Node<'_>) {
+        let name = node.child_by_field_name("name");
+        let name = name.filter(|name| name.kind() == "variable_name");
+        let Some(name) = name.map(|name| self.text(name).to_owned()) else {
+            return;
+        };
+        let value = node.child_by_field_name("value");
+        let value = value.map_or_else(Word::default, |value| Word::read(value, self.source));
+        self.redirects.assigned.push((name, value));
     }
 
     fn add(&mut self, words: String, also: Vec<String>) {
@@ -339,7 +463,53 @@ impl Reading<'_> {
     }
 }
 
-fn joined(name: &str, rest: &[&str]) -> String {
+/// Returns where the command at `node` begins, behind the redirections that stand in front of it.
+fn own_start(node: Node<'_>) -> usize {
+    let name = node.child_by_field_name("name");
+    name.unwrap_or(node).start_byte()
+}
+
+/// Returns the statement whose redirections are those of the command at `node`: of several commands the last has them.
+fn redirected(node: Node<'_>) -> Option<Node<'_>> {
+    let mut inner = node;
+    loop {
+        let around = inner.parent()?;
+        match around.kind() {
+            "redirected_statement" => {
+                let body = around.child_by_field_name("body");
+                return Some(around).filter(|_| body == Some(inner));
+            }
+            "list" | "pipeline" | "negated_command" if around.end_byte() == inner.end_byte() => {
+                inner = around;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Returns the arguments of the command at `node` that stand behind its redirections, which the grammar takes for parts of
+/// those.
+fn arguments_behind(node: Node<'_>) -> Vec<Node<'_>> {
+    let around = redirected(node);
+    let mut redirects = around.map_or_else(Vec::new, |around| named(around, "redirect"));
+    redirects.reverse();
+    let mut arguments = Vec::new();
+    while let Some(redirect) = redirects.pop() {
+        arguments.extend(named(redirect, "destination").into_iter().skip(1));
+        // Those of a document.
+        arguments.extend(named(redirect, "argument"));
+        redirects.extend(named(redirect, "redirect"));
+    }
+    arguments
+}
+
+fn named<'tree>(node: Node<'tree>, field: &str) -> Vec<Node<'tree>> {
+    let mut cursor = node.walk();
+    let found = node.children_by_field_name(field, &mut cursor);
+    found.collect()
+}
+
+fn named_so(name: &str, rest: &[&str]) -> String {
     let words = std::iter::once(name).chain(rest.iter().copied());
     words.collect::<Vec<_>>().join(" ")
 }

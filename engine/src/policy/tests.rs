@@ -125,6 +125,10 @@ async fn each_command_of_a_line_is_judged() {
         "npm run build; npm publish",
         "$TOOL x",
         "echo 'unfinished",
+        "bash -eo pipefail -c 'rm x'",
+        "curl x | sh -",
+        "bash - <<'EOF'\nrm x\nEOF",
+        "npm > log publish",
     ] {
         assert!(!may(&policy, Permission::Bash, line).await, "{line}");
     }
@@ -134,6 +138,9 @@ async fn each_command_of_a_line_is_judged() {
         "grep rm src",
         "echo x > src/env",
         "npm run publish",
+        "bash -eo pipefail build.sh",
+        "sh -e build.sh -",
+        "npm > publish run",
     ] {
         assert!(may(&policy, Permission::Bash, line).await, "{line}");
     }
@@ -141,6 +148,78 @@ async fn each_command_of_a_line_is_judged() {
     assert!(may(&only, Permission::Bash, "cd src && cargo test").await);
     for line in ["cargo test; curl x", "./cargo x", "timeout 5 cargo test"] {
         assert!(!may(&only, Permission::Bash, line).await, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirection_is_judged_by_what_may_be_written() {
+    let policy = of_user(&["deny write **/.env"]).rooted_at(Path::new("/far/slot"));
+    for line in [
+        "echo K >& .env",
+        "F=.env; echo K > $F",
+        "D=web; echo K > \"$D/.env\"",
+        "echo K > $F",
+        "echo K > \"$PWD/.env\"",
+        "echo K > $(pwd)/web/.env",
+        "echo K > /far/slot/.env",
+        "echo K > /far/./slot/web/../.env",
+        "echo K > ../slot/.env",
+        "cd web && echo K > ../.env",
+        "cd web && echo K > .env",
+        "cd \"$D\" && echo K > .env",
+        "cd /far/slot/web && echo K > .env",
+        "echo K > .en[v]",
+        "> .env",
+        "echo K > ~/.env",
+        "export TMPDIR=.; bash -c 'echo K > $TMPDIR/.env'",
+        "F=x; printf -vF .env; echo K > $F",
+    ] {
+        assert!(!may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    for line in [
+        "cargo test 2>&1 >&2 | tail",
+        "echo x >&- 2>&-",
+        "cargo test > $OUT/test.log",
+        "for f in a b; do sort $f > \"$f.new\" && mv $f.new $f; done",
+        "T=$(mktemp); sort a > \"$T\" && mv \"$T\" a",
+        "L=build.log; make > $L 2>&1",
+        "make > \"$TMPDIR/.env\"",
+        "make > /tmp/.env",
+        "make > ~/build.log",
+        "make > /far/slot2/.env",
+        "make > ../.env",
+        "make > /dev/null",
+        "cd web && make > ../build.log",
+        "cd \"$D\" && make > build.log",
+        "sort 2>/dev/null \"$F\"",
+        "cat > a.txt <<'EOF'\n> .env\nEOF",
+    ] {
+        assert!(may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    // Whatever it is called, it may be written where no rule keeps anything from being written.
+    let line = "echo K > $F";
+    for (rules, expected) in [
+        (&["deny bash rm *"] as &[&str], true),
+        (&["deny write **/.env", "allow write **"], true),
+        (&["allow write **", "deny write **/.env"], false),
+        (&["ask write src/**"], false),
+        (&["deny * **/.env"], false),
+    ] {
+        let found = may(&of_user(rules), Permission::Bash, line).await;
+        assert_eq!(found, expected, "{rules:?}");
+    }
+    let web = of_user(&["deny write web/**"]);
+    for (line, expected) in [
+        ("cd web && make > x", false),
+        ("cd web && make > ../x", true),
+        ("make > $OUT/x", false),
+        ("make > x", true),
+        ("(cd web && npm ci); make > out.log", true),
+        ("make > out.log; cd web", true),
+        ("env -C web bash -c 'make > x'", false),
+        ("eval 'cd a'; cd web; make > x", false),
+    ] {
+        assert_eq!(may(&web, Permission::Bash, line).await, expected, "{line}");
     }
 }
 

@@ -274,7 +274,7 @@ mod tests {
             "{}",
             output.text
         );
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() <= Duration::from_secs(30));
         let child = bench.content("child").unwrap();
         let state = std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
         // Nobody may have reaped it yet, but it does not run.

@@ -2,6 +2,8 @@
 
 mod pattern;
 
+use std::io::ErrorKind;
+
 use async_trait::async_trait;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
@@ -9,6 +11,7 @@ use grep_searcher::{
 use ropewalk_config::settings::Permission;
 use ropewalk_schemas::GlobPattern;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::amount::and_more;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +31,10 @@ const MOST: usize = 100;
 const MOST_BYTES: usize = 15 * 1024;
 /// The longest line that is shown whole, in characters.
 const LONGEST_LINE: usize = 2_000;
+/// So much of a file is held at once: a line with those that are shown around it.
+const HELD_BYTES: usize = 16 * 1024 * 1024;
+/// So many files are named whose lines are longer.
+const NAMED: usize = 5;
 
 /// Searches the contents of files.
 pub(super) struct Grep {
@@ -143,6 +150,7 @@ impl Search {
             .binary_detection(BinaryDetection::quit(0))
             .before_context(self.context)
             .after_context(self.context)
+            .heap_limit(Some(HELD_BYTES))
             .build();
         let mut lines = Lines {
             offset: self.offset,
@@ -160,10 +168,11 @@ impl Search {
                 continue;
             }
             lines.path = found.path;
+            let outcome = searcher.search_path(self.pattern.matcher(), &found.file, &mut lines);
             // A file that cannot be read is as good as one without a match.
-            searcher
-                .search_path(self.pattern.matcher(), &found.file, &mut lines)
-                .ok();
+            if outcome.is_err_and(|error| error.kind() == ErrorKind::Other) {
+                lines.overlong.push(lines.path.clone());
+            }
         }
         lines.finish()
     }
@@ -178,6 +187,8 @@ struct Lines {
     shown: Vec<String>,
     bytes: usize,
     matches: usize,
+    /// The files with more in a line than is held at once.
+    overlong: Vec<String>,
 }
 
 impl Lines {
@@ -199,7 +210,19 @@ impl Lines {
         self.shown.push(line);
     }
 
-    fn finish(mut self) -> String {
+    fn finish(self) -> String {
+        let overlong = self.overlong.iter().take(NAMED);
+        let mut overlong: Vec<String> = overlong.map(|path| format!("`{path}`")).collect();
+        overlong.extend(and_more(self.overlong.len(), NAMED));
+        let found = self.found();
+        if overlong.is_empty() {
+            return found;
+        }
+        let overlong = overlong.join(", ");
+        format!("{found}\n[not searched to the end, for lines that are too long: {overlong}]")
+    }
+
+    fn found(mut self) -> String {
         let (from, matches) = (self.offset, self.matches);
         if self.shown.is_empty() {
             return if matches == 0 {
@@ -359,6 +382,18 @@ mod tests {
             "{}",
             text.len()
         );
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_held_by_no_memory_ends_the_search_of_its_file_alone() {
+        let overlong = format!("two\n{}\ntwo\n", "x".repeat(HELD_BYTES + 1));
+        let bench = Bench::new(&[("a", &overlong), ("b", "two x\n")], &[]);
+        let grep = Grep::new(bench.workbench.clone());
+        let note = "[not searched to the end, for lines that are too long: `a`]";
+        for (pattern, found) in [("two", "a:1:two\nb:1:two x"), ("x", "b:1:two x")] {
+            let output = bench.run(&grep, json!({ "pattern": pattern })).await;
+            assert_eq!(output.text, format!("{found}\n{note}"), "{pattern}");
+        }
     }
 
     #[tokio::test]

@@ -211,6 +211,34 @@ impl Workbench {
         Ok(before.as_deref() != Some(content))
     }
 
+    /// Puts back what a file held, and nothing where it was not there.
+    pub(super) fn restore(
+        &self,
+        path: &RepoPath,
+        before: Option<&[u8]>,
+    ) -> Result<(), ToolFailure> {
+        let put = match before {
+            Some(content) => self.files().write_file(path, content),
+            None => self.files().remove_file(path).map(drop),
+        };
+        put.map_err(|error| refused(&error))?;
+        match before {
+            Some(content) => self.saw(path, content),
+            None => self.forget_files(&[path.to_string()]),
+        }
+        Ok(())
+    }
+
+    /// Lists the directories above a file that are not there, the outermost first.
+    pub(super) fn absent_above(&self, path: &RepoPath) -> Vec<RepoPath> {
+        let path = path.as_str();
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let above = above.filter_map(|directory| RepoPath::parse(directory).ok());
+        above
+            .filter(|directory| matches!(self.files().kind(directory), Ok(None)))
+            .collect()
+    }
+
     /// Refuses a file that may not be written, or that the model does not know as it is now.
     pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolFailure> {
         if !self.may_write(path) {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
+use ropewalk_schemas::RepoPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,6 +58,40 @@ impl Write {
     pub(super) fn new(workbench: Workbench) -> Self {
         Self { workbench }
     }
+
+    /// Puts back what was written before a file that could not be, the latest first, and removes the directories that were
+    /// `made` for it; what cannot be put back either is told of.
+    fn take_back(
+        &self,
+        mut written: Vec<WrittenFile<'_>>,
+        made: &[RepoPath],
+        failure: &ToolFailure,
+    ) -> Result<ToolOutput, ToolFailure> {
+        written.reverse();
+        let stays = |file: &WrittenFile<'_>| {
+            let back = self.workbench.restore(file.path, file.before.as_deref());
+            back.is_err()
+        };
+        written.retain(stays);
+        for directory in made.iter().rev() {
+            let files = self.workbench.files();
+            // What is left of it is empty, and so nothing that git knows of, or holds what somebody else wrote meanwhile.
+            files.remove_empty_directory(directory).ok();
+        }
+        if written.is_empty() {
+            let told = format!("{failure}; nothing was written");
+            return Err(ToolFailure::refused(told));
+        }
+        let left: Vec<String> = written
+            .iter()
+            .map(|file| format!("`{}`", file.path))
+            .collect();
+        let told = format!(
+            "{failure}; what was written to {} could not be taken back",
+            left.join(", ")
+        );
+        Ok(changing(ToolOutput::error(told), &written))
+    }
 }
 
 #[async_trait]
@@ -97,23 +132,57 @@ impl Tool for Write {
         for (path, _) in &files {
             self.workbench.admit_write(path)?;
         }
-        let mut told = Vec::new();
-        let mut effect = Effect::Nothing;
-        let mut changes = Vec::new();
+        let (mut written, mut made) = (Vec::new(), Vec::new());
         for (path, content) in &files {
+            made.extend(self.workbench.absent_above(path));
             let before = self.workbench.read(path).ok().flatten();
-            if self.workbench.write(path, content.as_bytes())? {
-                effect = Effect::Changed;
-                let before = before.unwrap_or_default();
-                let before = String::from_utf8_lossy(&before);
-                changes.push(FileChange::between(path, &before, content));
+            match self.workbench.write(path, content.as_bytes()) {
+                Ok(is_changed) => written.push(WrittenFile {
+                    path,
+                    content,
+                    before,
+                    is_changed,
+                }),
+                Err(failure) => return self.take_back(written, &made, &failure),
             }
-            told.push(format!("wrote `{path}`, {} lines", content.lines().count()));
         }
-        Ok(ToolOutput::text(told.join("\n"))
-            .with_effect(effect)
-            .with_changes(changes))
+        let told = written.iter().map(|file| {
+            let lines = file.content.lines().count();
+            format!("wrote `{}`, {lines} lines", file.path)
+        });
+        let told = told.collect::<Vec<_>>().join("\n");
+        Ok(changing(ToolOutput::text(told), &written))
     }
+}
+
+/// A file that a call wrote.
+struct WrittenFile<'a> {
+    path: &'a RepoPath,
+    content: &'a str,
+    /// None where it was not there.
+    before: Option<Vec<u8>>,
+    /// Whether it holds something else now.
+    is_changed: bool,
+}
+
+impl WrittenFile<'_> {
+    fn change(&self) -> Option<FileChange> {
+        let before = self.before.as_deref().unwrap_or_default();
+        let before = String::from_utf8_lossy(before);
+        let change = || FileChange::between(self.path, &before, self.content);
+        self.is_changed.then(change)
+    }
+}
+
+/// Says of an answer what the files come to that a call wrote.
+fn changing(output: ToolOutput, written: &[WrittenFile<'_>]) -> ToolOutput {
+    let changes: Vec<FileChange> = written.iter().filter_map(WrittenFile::change).collect();
+    let effect = if changes.is_empty() {
+        Effect::Nothing
+    } else {
+        Effect::Changed
+    };
+    output.with_effect(effect).with_changes(changes)
 }
 
 #[cfg(test)]
@@ -124,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     use crate::tools::read::Read;
-    use crate::tools::workbench::tests::Bench;
+    use crate::tools::workbench::tests::{Bench, repo_path};
 
     #[tokio::test]
     async fn a_new_file_of_the_task_is_made_with_its_directories() {
@@ -164,6 +233,60 @@ mod tests {
             "{}",
             refused.text
         );
+    }
+
+    #[tokio::test]
+    async fn files_are_as_they_were_where_one_of_them_cannot_be_written() {
+        let bench = Bench::new(
+            &[("d", "x"), ("old", "before\n"), ("kept/theirs", "x")],
+            &["old", "new", "a/b/new", "a/new", "kept/c/new", "d/b"],
+        );
+        let write = Write::new(bench.workbench.clone());
+        let read = Read::new(bench.workbench.clone());
+        bench.run(&read, json!({ "path": "old" })).await;
+        let files = |names: &[&str]| {
+            let files = names.iter();
+            let files = files.map(|name| json!({ "path": name, "content": "after\n" }));
+            json!({ "files": files.collect::<Vec<_>>() })
+        };
+        let refused = bench.run(&write, files(&["old", "new", "d/b"])).await;
+        assert!(
+            refused.is_error && refused.text.ends_with("; nothing was written"),
+            "{}",
+            refused.text
+        );
+        assert!(refused.text.contains("`d` is"), "{}", refused.text);
+        assert_eq!(bench.content("old").as_deref(), Some("before\n"));
+        assert_eq!(bench.content("new"), None);
+        let deep = ["a/b/new", "a/new", "kept/c/new", "d/b"];
+        let refused = bench.run(&write, files(&deep)).await;
+        assert!(refused.is_error, "{}", refused.text);
+        let is_there = ["a", "kept/c", "kept"].map(|directory| {
+            let slot = bench.directory.path().join("slot");
+            slot.join(directory).exists()
+        });
+        assert_eq!(is_there, [false, false, true]);
+        // What was read is known still.
+        let output = bench.run(&write, files(&["old", "new"])).await;
+        assert!(!output.is_error, "{}", output.text);
+        assert_eq!(bench.content("old").as_deref(), Some("after\n"));
+    }
+
+    #[test]
+    fn what_cannot_be_taken_back_is_told_with_its_change() {
+        let bench = Bench::new(&[("d", "x")], &["d/b"]);
+        let write = Write::new(bench.workbench.clone());
+        let path = repo_path("d/b");
+        let written = WrittenFile {
+            path: &path,
+            content: "after\n",
+            before: Some(b"before\n".to_vec()),
+            is_changed: true,
+        };
+        let failure = ToolFailure::refused("the disk is full");
+        let told = write.take_back(vec![written], &[], &failure).unwrap();
+        assert!(told.is_error && told.text.contains("`d/b`"), "{told:?}");
+        assert_eq!((told.effect, told.changes.len()), (Effect::Changed, 1));
     }
 
     #[tokio::test]

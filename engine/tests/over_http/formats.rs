@@ -11,7 +11,7 @@ use ropewalk_store::Query;
 use ropewalk_world::provider::WireFormat;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, counting, job};
+use crate::support::{ScriptedEngine, counting, job};
 use crate::transport;
 
 /// Two calls side by side, one that does not fit and an end in words.
@@ -29,16 +29,16 @@ const SCRIPT: &str = r"
 async fn a_job_leaves_the_same_calls_in_each_wire_format() -> anyhow::Result<()> {
     let mut told = Vec::new();
     for format in WireFormat::ALL {
-        let house = House::new("[]").await?;
+        let scripted = ScriptedEngine::new("[]").await?;
         let model = ScriptedModel::new(Script::parse(SCRIPT)?, Clock::system());
-        let engine = house.engine_on(transport::to(Arc::new(model), format)?);
+        let engine = scripted.engine_on(transport::to(Arc::new(model), format)?);
         let (toolbox, counter) = counting()?;
         let cancel = CancellationToken::new();
         let outcome = engine.run(&job(toolbox), &cancel, &SilentObserver).await?;
         assert_eq!(outcome.text, "It is 4, and 5.", "{format:?}");
         assert_eq!((outcome.turns, outcome.tool_calls), (3, 3), "{format:?}");
         assert_eq!(counter.runs.load(Ordering::SeqCst), 2, "{format:?}");
-        let calls = house.store.list::<ModelCall>(Query::new()).await?;
+        let calls = scripted.store.list::<ModelCall>(Query::new()).await?;
         assert_eq!(calls.len(), 3, "{format:?}");
         let calls = calls.iter().map(|call| {
             let tokens = (call.input_tokens, call.output_tokens);

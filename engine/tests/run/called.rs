@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use wiremock::matchers::path;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{House, job, results, workbench};
+use crate::support::{ScriptedEngine, job, results, workbench};
 
 /// A call, a part of what is told of it, and whether that is an error.
 type Call = (&'static str, Value, &'static str, bool);
@@ -52,10 +52,10 @@ fn script(calls: &[Call]) -> String {
         .concat()
 }
 
-/// Puts files into the slot of `house`.
-fn fill(house: &House, files: &[(&str, &str)]) -> anyhow::Result<()> {
+/// Puts files into the slot of `scripted`.
+fn fill(scripted: &ScriptedEngine, files: &[(&str, &str)]) -> anyhow::Result<()> {
     for (name, content) in files {
-        let file = house.directory.path().join("slot").join(name);
+        let file = scripted.directory.path().join("slot").join(name);
         std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
         std::fs::write(file, content)?;
     }
@@ -63,12 +63,16 @@ fn fill(house: &House, files: &[(&str, &str)]) -> anyhow::Result<()> {
 }
 
 /// Runs a job to its end and checks what it was told of each call; returns how often the cache answered, and how.
-async fn check(house: &House, job: &Job, calls: &[Call]) -> anyhow::Result<Vec<String>> {
+async fn check(
+    scripted: &ScriptedEngine,
+    job: &Job,
+    calls: &[Call],
+) -> anyhow::Result<Vec<String>> {
     let log = CacheLog::default();
     let cancel = CancellationToken::new();
-    let outcome = house.engine().run(job, &cancel, &log).await?;
+    let outcome = scripted.engine().run(job, &cancel, &log).await?;
     assert_eq!(outcome.text, "Done.");
-    let requests = house.requests();
+    let requests = scripted.requests();
     assert_eq!(requests.len(), calls.len() + 1);
     for ((name, input, part, is_error), request) in calls.iter().zip(&requests[1..]) {
         let told = request.messages.last().map(results).unwrap_or_default();
@@ -83,10 +87,15 @@ async fn check(house: &House, job: &Job, calls: &[Call]) -> anyhow::Result<Vec<S
 
 /// Lets a model make calls in a slot with `files`, of which it may write `src/lib.rs`.
 async fn check_in(files: &[(&str, &str)], calls: &[Call]) -> anyhow::Result<Vec<String>> {
-    let house = House::new(&script(calls)).await?;
-    let bench = workbench(&house)?;
-    fill(&house, files)?;
-    check(&house, &job(tools_of(AgentMode::Implement, &bench)?), calls).await
+    let scripted = ScriptedEngine::new(&script(calls)).await?;
+    let bench = workbench(&scripted)?;
+    fill(&scripted, files)?;
+    check(
+        &scripted,
+        &job(tools_of(AgentMode::Implement, &bench)?),
+        calls,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -248,13 +257,13 @@ async fn a_call_that_does_not_fit_is_told_why_and_another_spelling_of_a_name_is_
 #[tokio::test]
 async fn of_a_flood_a_model_is_told_both_ends_and_a_file_has_all() -> anyhow::Result<()> {
     let calls = [("bash", json!({ "command": "seq 20000" }), "\n[cut: ", false)];
-    let house = House::new(&script(&calls)).await?;
-    let tools = tools_of(AgentMode::Implement, &workbench(&house)?)?;
-    check(&house, &job(tools), &calls).await?;
-    let told = house.last_results();
+    let scripted = ScriptedEngine::new(&script(&calls)).await?;
+    let tools = tools_of(AgentMode::Implement, &workbench(&scripted)?)?;
+    check(&scripted, &job(tools), &calls).await?;
+    let told = scripted.last_results();
     ensure!(told[0].0.starts_with("1\n2\n") && told[0].0.contains("\n20000"));
     ensure!(told[0].0.len() < 17 * 1024, "{}", told[0].0.len());
-    let mut spilled = std::fs::read_dir(house.directory.path().join("spill"))?;
+    let mut spilled = std::fs::read_dir(scripted.directory.path().join("spill"))?;
     let file = spilled.next().transpose()?.map(|file| file.path());
     let all = std::fs::read_to_string(file.unwrap_or_default())?;
     assert_eq!(all.lines().count(), 20_000);
@@ -275,11 +284,11 @@ async fn a_tool_of_another_mode_is_not_there_for_whoever_calls_it() -> anyhow::R
             ("spawn_agent", json!({}), told, true),
             ("read", json!({ "path": "a.txt" }), "one", false),
         ];
-        let house = House::new(&script(&calls)).await?;
-        let bench = workbench(&house)?;
-        fill(&house, &[("a.txt", "one\n")])?;
-        check(&house, &job(tools_of(mode, &bench)?), &calls).await?;
-        ensure!(!house.directory.path().join("slot/made").exists());
+        let scripted = ScriptedEngine::new(&script(&calls)).await?;
+        let bench = workbench(&scripted)?;
+        fill(&scripted, &[("a.txt", "one\n")])?;
+        check(&scripted, &job(tools_of(mode, &bench)?), &calls).await?;
+        ensure!(!scripted.directory.path().join("slot/made").exists());
     }
     Ok(())
 }
@@ -327,20 +336,20 @@ async fn of_two_models_that_change_one_file_the_second_reads_it_again() -> anyho
             )?;
         }
     }
-    let house = House::new(&(rules + "- reply: { text: Done. }\n")).await?;
-    fill(&house, &[("src/lib.rs", "0\n")])?;
+    let scripted = ScriptedEngine::new(&(rules + "- reply: { text: Done. }\n")).await?;
+    fill(&scripted, &[("src/lib.rs", "0\n")])?;
     let of_task = |task: &str| -> anyhow::Result<Job> {
-        let mut one = job(tools_of(AgentMode::Implement, &workbench(&house)?)?);
+        let mut one = job(tools_of(AgentMode::Implement, &workbench(&scripted)?)?);
         task.clone_into(&mut one.script.task);
         one.journal_key = format!("attempt/{task}");
         Ok(one)
     };
     let (one, two) = (of_task("T-001")?, of_task("T-002")?);
-    let both = async { tokio::join!(house.run(&one), house.run(&two)) };
+    let both = async { tokio::join!(scripted.run(&one), scripted.run(&two)) };
     // Where one of them fails, the other one waits for a sign that never comes.
     let (one, two) = tokio::time::timeout(Duration::from_mins(1), both).await?;
     assert_eq!((one?.turns, two?.turns), (6, 4));
-    let requests = house.requests();
+    let requests = scripted.requests();
     let refused = requests.iter().flat_map(|request| &request.messages);
     let refused = refused.flat_map(results).filter(|(_, is_error)| *is_error);
     let refused: Vec<String> = refused.map(|(text, _)| text).collect();
@@ -348,7 +357,7 @@ async fn of_two_models_that_change_one_file_the_second_reads_it_again() -> anyho
         !refused.is_empty() && refused.iter().all(|text| text.contains("re-read it first")),
         "{refused:?}"
     );
-    let file = house.directory.path().join("slot/src/lib.rs");
+    let file = scripted.directory.path().join("slot/src/lib.rs");
     assert_eq!(std::fs::read_to_string(file)?, "1 after 2\n");
     Ok(())
 }
@@ -404,8 +413,8 @@ async fn a_model_reads_a_page_that_is_listed_and_searches_the_web() -> anyhow::R
             false,
         ),
     ];
-    let house = House::new(&script(&calls)).await?;
-    let directory = house.directory.path();
+    let scripted = ScriptedEngine::new(&script(&calls)).await?;
+    let directory = scripted.directory.path();
     let root = directory.join("slot");
     std::fs::create_dir_all(&root)?;
     let bench = Workbench::open(WorkbenchOptions {
@@ -420,8 +429,8 @@ async fn a_model_reads_a_page_that_is_listed_and_searches_the_web() -> anyhow::R
         ..WorkbenchOptions::looking(root, directory.join("spill"))
     })?;
     let tools: Toolbox = tools_of(AgentMode::Implement, &bench)?;
-    check(&house, &job(tools), &calls).await?;
-    let read = house.requests()[1].messages.last().map(results);
+    check(&scripted, &job(tools), &calls).await?;
+    let read = scripted.requests()[1].messages.last().map(results);
     ensure!(read.is_some_and(|told| told[0].0.contains("words") && !told[0].0.contains("<b>")));
     Ok(())
 }

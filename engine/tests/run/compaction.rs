@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use ropewalk_engine::{
-    AgentMode, EngineError, Job, JobEvent, Observer, Outcome, Steering, tools_of,
+    AgentMode, Allowance, Budgets, EngineError, Job, JobEvent, Observer, Outcome, Steering,
+    tools_of,
 };
 use ropewalk_llm::{Block, Message, ModelRequest, Role};
 use ropewalk_schemas::attempt::FailureClass;
@@ -15,7 +16,7 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, counting, job, results, workbench};
+use crate::support::{ScriptedEngine, counting, job, results, workbench};
 
 /// Sums up, and says which time it is by what it is told.
 const SUMMARIES: &str = "\
@@ -77,15 +78,19 @@ fn long_talk(turns: usize) -> String {
 }
 
 /// Runs a job that makes room above 6,000 tokens: a talk of eleven turns does so twice.
-async fn run(house: &House, job: &Job, made: &CompactionLog) -> Result<Outcome, EngineError> {
-    let engine = house
+async fn run(
+    scripted: &ScriptedEngine,
+    job: &Job,
+    made: &CompactionLog,
+) -> Result<Outcome, EngineError> {
+    let engine = scripted
         .compacting(6_000)
         .map_err(|error| EngineError::Job(error.to_string()))?;
     engine.run(job, &CancellationToken::new(), made).await
 }
 
-fn of_agent(house: &House, agent: &str) -> Vec<ModelRequest> {
-    let mut requests = house.requests();
+fn of_agent(scripted: &ScriptedEngine, agent: &str) -> Vec<ModelRequest> {
+    let mut requests = scripted.requests();
     let is_of = |request: &ModelRequest| {
         let script = request.script.as_ref();
         script.is_some_and(|key| key.agent == agent)
@@ -128,13 +133,13 @@ fn last_text(requests: &[ModelRequest]) -> String {
 #[tokio::test]
 async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_once()
 -> anyhow::Result<()> {
-    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let scripted = ScriptedEngine::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
     let (job, made) = (job(counting()?.0), CompactionLog::default());
-    let outcome = run(&house, &job, &made).await?;
+    let outcome = run(&scripted, &job, &made).await?;
     assert_eq!((outcome.text.as_str(), outcome.turns), ("All is done.", 12));
     assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
 
-    let asked = of_agent(&house, "compaction");
+    let asked = of_agent(&scripted, "compaction");
     assert_eq!(asked.len(), 2);
     assert!(!asked[0].text().contains("FIRST-SUMMARY"));
     assert!(asked[1].text().contains("FIRST-SUMMARY"));
@@ -143,7 +148,7 @@ async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_on
         let line = format!("\n## {heading}\n");
         assert!(asked[0].system.contains(&line), "{heading}");
     }
-    let requests = of_agent(&house, "build");
+    let requests = of_agent(&scripted, "build");
     let last = last_text(&requests);
     assert_eq!(last.matches("Do it.").count(), 1);
     assert!(last.contains("SECOND-SUMMARY") && !last.contains("FIRST-SUMMARY"));
@@ -167,9 +172,9 @@ async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_on
 
 /// Runs a talk that makes room above so many tokens; returns how many there were when it did so first.
 async fn first_size(threshold_tokens: u64) -> anyhow::Result<Option<u64>> {
-    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let scripted = ScriptedEngine::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
     let (job, made) = (job(counting()?.0), CompactionLog::default());
-    let engine = house.compacting(threshold_tokens)?;
+    let engine = scripted.compacting(threshold_tokens)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     Ok(made.first_size())
 }
@@ -188,29 +193,29 @@ async fn a_conversation_as_long_as_it_may_be_stays_and_one_token_more_does_not()
 #[tokio::test]
 async fn a_replay_makes_room_at_the_same_turns_and_asks_nobody_again() -> anyhow::Result<()> {
     let script = SUMMARIES.to_owned() + &long_talk(11);
-    let mut house = House::new(&script).await?;
+    let mut scripted = ScriptedEngine::new(&script).await?;
     let (tools, counter) = counting()?;
     let job = job(tools);
-    let whole = run(&house, &job, &CompactionLog::default()).await?;
-    let told = house.requests();
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let whole = run(&scripted, &job, &CompactionLog::default()).await?;
+    let told = scripted.requests();
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     let calls: Vec<ModelCall> = rows.into_iter().map(|row| row.record).collect();
     assert_eq!((calls.len(), told.len()), (14, 14));
     let summaries = calls.iter().filter(|call| call.is_summary());
     let roles: Vec<&str> = summaries.map(|call| call.role.as_str()).collect();
     assert_eq!(roles, ["small", "small"]);
 
-    house.restart("[]")?;
+    scripted.restart("[]")?;
     let made = CompactionLog::default();
-    assert_eq!(run(&house, &job, &made).await?, whole);
+    assert_eq!(run(&scripted, &job, &made).await?, whole);
     assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
     let ran = counter.runs.load(Ordering::SeqCst);
-    assert_eq!((house.requests().len(), ran), (0, 22));
+    assert_eq!((scripted.requests().len(), ran), (0, 22));
 
     // Whichever answer was the last before a crash, a summary or another, what follows is what followed then.
     for number in 1..told.len() {
         let (before, after) = told.split_at(number);
-        let other = House::new(&script).await?;
+        let other = ScriptedEngine::new(&script).await?;
         counter.runs.store(0, Ordering::SeqCst);
         for request in before {
             let key = key_of(&job, request);
@@ -250,20 +255,20 @@ async fn of_five_long_results_the_newest_three_stay_and_nobody_sums_up() -> anyh
             "- {{ turn: {number}, reply: {{ tools: {tools} }} }}"
         )?;
     }
-    let house = House::new(&(script + DONE)).await?;
-    let bench = workbench(&house)?;
+    let scripted = ScriptedEngine::new(&(script + DONE)).await?;
+    let bench = workbench(&scripted)?;
     for number in 1..=5 {
-        let file = house.directory.path().join(format!("slot/{number}.txt"));
+        let file = scripted.directory.path().join(format!("slot/{number}.txt"));
         std::fs::write(file, format!("{}\n", "y".repeat(99)).repeat(112))?;
     }
     let (job, made) = (
         job(tools_of(AgentMode::Implement, &bench)?),
         CompactionLog::default(),
     );
-    let engine = house.compacting(15_500)?;
+    let engine = scripted.compacting(15_500)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all(), [(Compaction::Trimmed, false)]);
-    let requests = house.requests();
+    let requests = scripted.requests();
     let last = requests.last().map(|request| request.messages.as_slice());
     let told: Vec<String> = last
         .unwrap_or_default()
@@ -300,19 +305,19 @@ async fn a_file_whose_text_is_gone_has_to_be_read_again_and_what_was_done_with_f
     let rules: String = steps
         .map(|(at, tools)| turn(at + 1, 4_000, tools))
         .collect();
-    let house = House::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
-    let bench = workbench(&house)?;
-    let file = house.directory.path().join("slot/src/lib.rs");
-    std::fs::create_dir_all(house.directory.path().join("slot/src"))?;
+    let scripted = ScriptedEngine::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
+    let bench = workbench(&scripted)?;
+    let file = scripted.directory.path().join("slot/src/lib.rs");
+    std::fs::create_dir_all(scripted.directory.path().join("slot/src"))?;
     std::fs::write(&file, "one\n")?;
     let (job, made) = (
         job(tools_of(AgentMode::Implement, &bench)?),
         CompactionLog::default(),
     );
-    let engine = house.compacting(23_900)?;
+    let engine = scripted.compacting(23_900)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all().first(), Some(&(Compaction::Summarised, false)));
-    let requests = of_agent(&house, "build");
+    let requests = of_agent(&scripted, "build");
     let seventh = requests[6].text();
     let told = "Files read: src/lib.rs\nFiles changed: src/lib.rs\n";
     assert!(seventh.contains("FIRST-SUMMARY") && seventh.contains(told));
@@ -342,19 +347,19 @@ async fn what_was_done_with_files_is_told_over_two_summaries() -> anyhow::Result
     let rules: String = steps
         .map(|(at, tools)| turn(at + 1, 4_000, tools))
         .collect();
-    let house = House::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
-    let bench = workbench(&house)?;
+    let scripted = ScriptedEngine::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
+    let bench = workbench(&scripted)?;
     for name in ["a.txt", "c.txt"] {
-        std::fs::write(house.directory.path().join("slot").join(name), "text\n")?;
+        std::fs::write(scripted.directory.path().join("slot").join(name), "text\n")?;
     }
     let (job, made) = (
         job(tools_of(AgentMode::Implement, &bench)?),
         CompactionLog::default(),
     );
-    let engine = house.compacting(24_000)?;
+    let engine = scripted.compacting(24_000)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert!(made.all().len() >= 2, "{:?}", made.all());
-    let requests = of_agent(&house, "build");
+    let requests = of_agent(&scripted, "build");
     let first = requests.iter().map(ModelRequest::text);
     let first = first
         .into_iter()
@@ -382,19 +387,19 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
         .map(|(at, tools)| turn(at + 1, 4_000, tools))
         .collect();
     let script = SUMMARIES.to_owned() + &rules + DONE;
-    let house = House::new(&script).await?;
+    let scripted = ScriptedEngine::new(&script).await?;
     let (first, made) = (
-        job(tools_of(AgentMode::Implement, &workbench(&house)?)?),
+        job(tools_of(AgentMode::Implement, &workbench(&scripted)?)?),
         CompactionLog::default(),
     );
-    let engine = house.compacting(24_000)?;
+    let engine = scripted.compacting(24_000)?;
     engine.run(&first, &CancellationToken::new(), &made).await?;
     let all = made.all();
     let summaries = all
         .iter()
         .filter(|one| **one == (Compaction::Summarised, false));
     assert!(summaries.count() >= 2, "{all:?}");
-    let told = house.requests();
+    let told = scripted.requests();
     let last = last_text(&told);
     let shown = "[x] look\n[>] write it";
     assert!(last.contains(&format!(
@@ -407,9 +412,9 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
     );
 
     // A process that ended before the list was read has it again.
-    let other = House::new(&script).await?;
+    let other = ScriptedEngine::new(&script).await?;
     let mut changes = ChangeSet::new();
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     let late = format!("{}/13", first.journal_key);
     for row in rows.iter().filter(|row| row.key != late) {
         changes.insert(&row.record);
@@ -426,18 +431,65 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
 async fn where_nobody_can_sum_up_the_newest_twenty_messages_stay_with_a_warning()
 -> anyhow::Result<()> {
     let fails = "- { agent: compaction, reply: { error: { kind: overloaded } } }\n";
-    let house = House::new(&(fails.to_owned() + &long_talk(25))).await?;
+    let scripted = ScriptedEngine::new(&(fails.to_owned() + &long_talk(25))).await?;
     let (job, made) = (job(counting()?.0), CompactionLog::default());
-    let engine = house.compacting(20_000)?;
+    let engine = scripted.compacting(20_000)?;
     let outcome = engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(outcome.turns, 26);
     assert_eq!(made.all(), [(Compaction::Cut, true)]);
-    assert_eq!(of_agent(&house, "compaction").len(), 3, "two more tries");
-    let requests = of_agent(&house, "build");
+    assert_eq!(of_agent(&scripted, "compaction").len(), 3, "two more tries");
+    let requests = of_agent(&scripted, "build");
     let cut = requests
         .windows(2)
         .find(|pair| !begins_with(&pair[1], &pair[0]));
     assert_eq!(cut.map(|pair| pair[1].messages.len()), Some(21));
+    Ok(())
+}
+
+/// Runs a talk whose summaries say nothing, within so many tokens; returns how it failed, if it did, and what was paid.
+async fn vainly_summed_up(
+    tokens: Option<u64>,
+) -> anyhow::Result<(Option<EngineError>, Vec<ModelCall>)> {
+    let blank = "- { agent: compaction, reply: { text: ' ' } }\n";
+    let scripted = ScriptedEngine::new(&(blank.to_owned() + &long_talk(25))).await?;
+    let project = Allowance {
+        tokens,
+        micro_usd: None,
+    };
+    let engine = scripted.compacting(20_000)?.with_budgets(Budgets {
+        project,
+        ..Budgets::default()
+    });
+    let (job, made) = (job(counting()?.0), CompactionLog::default());
+    let ended = engine.run(&job, &CancellationToken::new(), &made).await;
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
+    let mut calls: Vec<ModelCall> = rows.into_iter().map(|row| row.record).collect();
+    calls.sort_by_key(|call| call.at);
+    Ok((ended.err(), calls))
+}
+
+#[tokio::test]
+async fn a_summary_that_says_nothing_is_paid_as_one_and_none_is_paid_beyond_the_budget()
+-> anyhow::Result<()> {
+    let (failed, all) = vainly_summed_up(None).await?;
+    assert!(failed.is_none(), "{failed:?}");
+    let in_vain = |call: &&ModelCall| call.refusal.is_some();
+    let paid: Vec<(&str, bool)> = all
+        .iter()
+        .filter(in_vain)
+        .map(|call| (call.role.as_str(), call.is_summary()))
+        .collect();
+    assert_eq!(paid, [("small", true); 3]);
+    let before = all.iter().take_while(|call| !in_vain(call)).count();
+    for summaries in 1..=3 {
+        let last = before + summaries;
+        let used = all[..last]
+            .iter()
+            .map(|call| call.input_tokens + call.output_tokens);
+        let (failed, calls) = vainly_summed_up(Some(used.sum())).await?;
+        let stopped = matches!(failed, Some(EngineError::Budget(_)));
+        assert_eq!((stopped, calls.len()), (true, last), "{failed:?}");
+    }
     Ok(())
 }
 
@@ -448,14 +500,15 @@ async fn a_request_that_the_provider_finds_too_long_is_summed_up_and_sent_once_m
         let refuses = format!(
             "- {{ agent: build, turn: 5, {condition} reply: {{ error: {{ kind: context_overflow }} }} }}\n"
         );
-        let house = House::new(&(SUMMARIES.to_owned() + &refuses + &long_talk(5))).await?;
+        let scripted =
+            ScriptedEngine::new(&(SUMMARIES.to_owned() + &refuses + &long_talk(5))).await?;
         let made = CompactionLog::default();
-        let engine = house.compacting(100_000)?;
+        let engine = scripted.compacting(100_000)?;
         let ended = engine
             .run(&job(counting()?.0), &CancellationToken::new(), &made)
             .await;
         assert_eq!(made.all(), [(Compaction::Summarised, false)]);
-        let keys = house.requests().into_iter();
+        let keys = scripted.requests().into_iter();
         let keys = keys.filter_map(|request| request.script);
         let order: Vec<(String, u32)> = keys
             .map(|key| (key.agent, key.turn))
@@ -485,15 +538,15 @@ impl Steering for ScriptedSteering {
 
 #[tokio::test]
 async fn what_a_person_said_is_told_word_for_word_after_two_summaries() -> anyhow::Result<()> {
-    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let scripted = ScriptedEngine::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
     let (job, made) = (job(counting()?.0), CompactionLog::default());
     let said = "use </document> tabs, never spaces".to_owned();
     let says = ScriptedSteering(Mutex::new(vec![vec![said], Vec::new()]));
-    let engine = house.compacting(6_000)?;
+    let engine = scripted.compacting(6_000)?;
     let mut session = engine.open(&job)?.steered_by(Arc::new(says));
     session.run(&CancellationToken::new(), &made).await?;
     assert_eq!(made.all().len(), 2);
-    let last = last_text(&of_agent(&house, "build"));
+    let last = last_text(&of_agent(&scripted, "build"));
     let told = "<document>\nA person says: use &lt;/document> tabs, never spaces\n</document>";
     assert_eq!(last.matches(told).count(), 1, "{last}");
     Ok(())

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, job, workbench};
+use crate::support::{ScriptedEngine, job, workbench};
 use crate::transport;
 
 /// Notes which tools have begun and ended.
@@ -118,10 +118,10 @@ async fn run(
     calls: Vec<ToolUse>,
     waits_for: u32,
     breaks: bool,
-) -> anyhow::Result<(House, Watcher, Result<(), String>, Vec<String>)> {
-    let house = House::new("[]").await?;
-    let bench = workbench(&house)?;
-    let slot = house.directory.path().join("slot");
+) -> anyhow::Result<(ScriptedEngine, Watcher, Result<(), String>, Vec<String>)> {
+    let scripted = ScriptedEngine::new("[]").await?;
+    let bench = workbench(&scripted)?;
+    let slot = scripted.directory.path().join("slot");
     std::fs::write(slot.join("a.txt"), "one\n")?;
     let job = job(tools_of(AgentMode::Implement, &bench)?);
     let watcher = Watcher::new();
@@ -132,13 +132,13 @@ async fn run(
         breaks: AtomicBool::new(breaks),
     });
     // Here alone a call is told to be whole before anything else comes.
-    let engine = house.engine_on(transport::to(model, WireFormat::Messages)?);
+    let engine = scripted.engine_on(transport::to(model, WireFormat::Messages)?);
     let cancel = CancellationToken::new();
     let running = engine.run(&job, &cancel, &watcher);
     let ran = tokio::time::timeout(Duration::from_secs(20), running).await?;
     let begun = watcher.begun();
     Ok((
-        house,
+        scripted,
         watcher,
         ran.map(drop).map_err(|error| error.to_string()),
         begun,
@@ -151,10 +151,10 @@ async fn what_only_reads_ends_before_the_reply_does() -> anyhow::Result<()> {
         call("1", "read", &json!({ "path": "a.txt" })),
         call("2", "grep", &json!({ "pattern": "one" })),
     ];
-    let (house, _, ran, begun) = run(calls, 2, false).await?;
+    let (scripted, _, ran, begun) = run(calls, 2, false).await?;
     assert_eq!(ran, Ok(()));
     assert_eq!(begun, ["1", "2"], "each runs once");
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     assert_eq!(rows.len(), 2);
     Ok(())
 }
@@ -169,15 +169,15 @@ async fn what_changes_something_and_all_behind_it_waits_until_the_reply_is_in_th
         call("3", "read", &json!({ "path": "src/lib.rs" })),
     ];
     // The reply breaks off after the first has ended: nothing else may have begun.
-    let (house, watcher, ran, begun) = run(calls.clone(), 1, true).await?;
+    let (scripted, watcher, ran, begun) = run(calls.clone(), 1, true).await?;
     assert!(ran.is_err(), "{ran:?}");
     assert_eq!(begun, ["1"]);
     assert!(watcher.skipped.load(Ordering::SeqCst));
-    assert!(!house.directory.path().join("slot/src/lib.rs").exists());
+    assert!(!scripted.directory.path().join("slot/src/lib.rs").exists());
 
-    let (house, _, ran, begun) = run(calls, 1, false).await?;
+    let (scripted, _, ran, begun) = run(calls, 1, false).await?;
     assert_eq!(ran, Ok(()));
     assert_eq!(begun, ["1", "2", "3"]);
-    assert!(house.directory.path().join("slot/src/lib.rs").exists());
+    assert!(scripted.directory.path().join("slot/src/lib.rs").exists());
     Ok(())
 }

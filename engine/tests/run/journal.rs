@@ -14,7 +14,7 @@ use ropewalk_store::Query;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Counter, House, counting, job, submission};
+use crate::support::{Counter, ScriptedEngine, counting, job, submission};
 
 const TWO_TURNS: &str = r"
 - turn: 1
@@ -25,39 +25,43 @@ const TWO_TURNS: &str = r"
 
 #[tokio::test]
 async fn a_job_that_runs_again_asks_nothing_again() -> anyhow::Result<()> {
-    let mut house = House::new(TWO_TURNS).await?;
+    let mut scripted = ScriptedEngine::new(TWO_TURNS).await?;
     let (toolbox, counter) = counting()?;
     let job = job(toolbox);
-    let first = house.run(&job).await?;
-    house.restart("[]")?;
-    let second = house.run(&job).await?;
+    let first = scripted.run(&job).await?;
+    scripted.restart("[]")?;
+    let second = scripted.run(&job).await?;
     assert_eq!(first, second);
-    assert!(house.requests().is_empty());
+    assert!(scripted.requests().is_empty());
     assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_job_that_broke_off_goes_on_where_it_was() -> anyhow::Result<()> {
-    let mut house =
-        House::new("- { turn: 1, reply: { tools: [{ name: count, input: { n: 1 } }] } }").await?;
+    let mut scripted =
+        ScriptedEngine::new("- { turn: 1, reply: { tools: [{ name: count, input: { n: 1 } }] } }")
+            .await?;
     let job = job(counting()?.0);
-    assert!(matches!(house.run(&job).await, Err(EngineError::Model(_))));
-    house.restart("- { turn: 2, contains: run 2, reply: { text: done } }")?;
-    let outcome = house.run(&job).await?;
+    assert!(matches!(
+        scripted.run(&job).await,
+        Err(EngineError::Model(_))
+    ));
+    scripted.restart("- { turn: 2, contains: run 2, reply: { text: done } }")?;
+    let outcome = scripted.run(&job).await?;
     assert_eq!((outcome.text.as_str(), outcome.turns), ("done", 2));
-    assert_eq!(house.requests().len(), 1);
+    assert_eq!(scripted.requests().len(), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn other_work_gets_other_replies() -> anyhow::Result<()> {
-    let house = House::new(TWO_TURNS).await?;
+    let scripted = ScriptedEngine::new(TWO_TURNS).await?;
     let mut job = job(counting()?.0);
-    house.run(&job).await?;
+    scripted.run(&job).await?;
     job.journal_key = "attempt/other".to_owned();
-    house.run(&job).await?;
-    assert_eq!(house.requests().len(), 4);
+    scripted.run(&job).await?;
+    assert_eq!(scripted.requests().len(), 4);
     Ok(())
 }
 
@@ -67,12 +71,12 @@ async fn how_a_job_came_to_its_result_is_recalled_where_it_only_looked() -> anyh
         "text: done",
         "tools: [{ name: finish, input: { number: 3 } }]",
     );
-    let house = House::new(&handed_in).await?;
+    let scripted = ScriptedEngine::new(&handed_in).await?;
     let (looking, counter) = counting()?;
     let mut looked = job(looking);
     looked.submission = Some(submission(0));
-    house.run(&looked).await?;
-    let engine = house.engine();
+    scripted.run(&looked).await?;
+    let engine = scripted.engine();
     let recalled = engine
         .recall(&looked)
         .await?
@@ -88,7 +92,10 @@ async fn how_a_job_came_to_its_result_is_recalled_where_it_only_looked() -> anyh
         matches!(results[3], Block::ToolResult { content, is_error: false, .. } if content == "taken")
     );
     assert_eq!(
-        (house.requests().len(), counter.runs.load(Ordering::SeqCst)),
+        (
+            scripted.requests().len(),
+            counter.runs.load(Ordering::SeqCst)
+        ),
         (2, 2)
     );
     let unknown = Job {
@@ -105,7 +112,7 @@ async fn how_a_job_came_to_its_result_is_recalled_where_it_only_looked() -> anyh
 
 #[tokio::test]
 async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
-    let house = House::new(TWO_TURNS).await?;
+    let scripted = ScriptedEngine::new(TWO_TURNS).await?;
     let mut job = job(counting()?.0);
     let build = BuildId::from(uuid::Uuid::from_u128(3));
     let chain = CorrelationId::from(uuid::Uuid::from_u128(4));
@@ -115,8 +122,8 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
         task: Some(TaskId::parse("T-001")?),
         chain: Some(chain),
     };
-    let outcome = house.run(&job).await?;
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let outcome = scripted.run(&job).await?;
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0].record.key, format!("{}/1", job.journal_key));
     assert!(rows.iter().all(|row| row.record.role == "build"
@@ -125,7 +132,7 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
     let output: u64 = rows.iter().map(|row| row.record.output_tokens).sum();
     assert_eq!(output, outcome.usage.output_tokens);
     // What is written down is what went along with the request.
-    let sent: Vec<Option<String>> = house
+    let sent: Vec<Option<String>> = scripted
         .requests()
         .into_iter()
         .map(|request| request.traceparent)
@@ -145,7 +152,8 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_it()
 -> anyhow::Result<()> {
-    let house = House::new(&format!("- reply: {{ text: {} }}", "x".repeat(1_300_000))).await?;
+    let scripted =
+        ScriptedEngine::new(&format!("- reply: {{ text: {} }}", "x".repeat(1_300_000))).await?;
     let budgets = Budgets {
         task: Allowance {
             tokens: Some(200),
@@ -153,7 +161,7 @@ async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_i
         },
         ..Budgets::default()
     };
-    let engine = house.engine().with_budgets(budgets);
+    let engine = scripted.engine().with_budgets(budgets);
     let mut job = job(counting()?.0);
     job.scope = UsageScope {
         idea: Some(Slug::parse("habits")?),
@@ -176,8 +184,8 @@ async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_i
         };
         assert!(told.contains(expected), "{attempt}: {told}");
     }
-    assert_eq!(house.requests().len(), 1);
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    assert_eq!(scripted.requests().len(), 1);
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     assert_eq!(rows.len(), 1);
     assert!(rows[0].record.output_tokens > 200 && rows[0].record.reply.is_null());
     let refusal = rows[0].record.refusal.as_deref().unwrap_or_default();

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{House, counting, job};
+use crate::support::{ScriptedEngine, counting, job};
 
 /// The beginning of a reply for which 3 tokens were read.
 const BEGIN: &str = concat!(
@@ -37,7 +37,7 @@ async fn three_attempts(body: String) -> anyhow::Result<(EngineError, usize, Vec
     let mut config = ProviderConfig::shipped("anthropic")?;
     config.base_url = server.uri();
     let model = build(&config, Some("k".into()), None, &Clock::system())?;
-    let house = House::new("[]").await?;
+    let scripted = ScriptedEngine::new("[]").await?;
     let task = Allowance {
         tokens: Some(200),
         micro_usd: None,
@@ -46,7 +46,7 @@ async fn three_attempts(body: String) -> anyhow::Result<(EngineError, usize, Vec
         task,
         ..Budgets::default()
     };
-    let engine = house.engine_on(model).with_budgets(budgets);
+    let engine = scripted.engine_on(model).with_budgets(budgets);
     let mut job = job(counting()?.0);
     job.scope = UsageScope {
         idea: None,
@@ -66,7 +66,7 @@ async fn three_attempts(body: String) -> anyhow::Result<(EngineError, usize, Vec
     let last = ends.pop();
     anyhow::ensure!(matches!(last, Some(EngineError::Budget(_))), "{last:?}");
     let asked = server.received_requests().await.unwrap_or_default().len();
-    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     let rows = rows.into_iter().map(|row| row.record).collect();
     Ok((ends.remove(0), asked, rows))
 }

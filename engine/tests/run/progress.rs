@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use ropewalk_engine::{AgentMode, JobEvent, Observer, tools_of};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, job, workbench};
+use crate::support::{ScriptedEngine, job, workbench};
 
 /// Counts what was told.
 #[derive(Default)]
@@ -28,17 +28,17 @@ impl Observer for Watcher {
 
 /// Returns how many calls ran and how many steps forward they were.
 async fn watched(script: &str) -> anyhow::Result<(usize, usize)> {
-    let house = House::new(script).await?;
-    let bench = workbench(&house)?;
+    let scripted = ScriptedEngine::new(script).await?;
+    let bench = workbench(&scripted)?;
     let lines: Vec<String> = (1..=40).map(|line| format!("line {line}\n")).collect();
     std::fs::write(
-        house.directory.path().join("slot/notes.txt"),
+        scripted.directory.path().join("slot/notes.txt"),
         lines.concat(),
     )?;
     let job = job(tools_of(AgentMode::Implement, &bench)?);
     let watcher = Watcher::default();
     let cancel = CancellationToken::new();
-    house.engine().run(&job, &cancel, &watcher).await?;
+    scripted.engine().run(&job, &cancel, &watcher).await?;
     let count = |count: AtomicUsize| count.into_inner();
     Ok((count(watcher.calls), count(watcher.steps)))
 }
@@ -97,11 +97,11 @@ async fn a_tool_is_heard_before_it_has_ended() -> anyhow::Result<()> {
 - { turn: 1, reply: { tools: [{ name: bash, input: { command: "for n in 1 2 3; do echo line $n; sleep 1; done" } }] } }
 - { turn: 2, reply: { text: Done. } }
 "#;
-    let house = House::new(script).await?;
-    let job = job(tools_of(AgentMode::Implement, &workbench(&house)?)?);
+    let scripted = ScriptedEngine::new(script).await?;
+    let job = job(tools_of(AgentMode::Implement, &workbench(&scripted)?)?);
     let heard = CallLog::default();
     let cancel = CancellationToken::new();
-    house.engine().run(&job, &cancel, &heard).await?;
+    scripted.engine().run(&job, &cancel, &heard).await?;
     let heard = heard.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     let updates = heard.iter().filter(|what| **what == "updated").count();
     assert!((1..=3).contains(&updates), "{heard:?}");

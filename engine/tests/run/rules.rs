@@ -9,7 +9,7 @@ use ropewalk_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{House, job, workbench};
+use crate::support::{ScriptedEngine, job, workbench};
 
 /// Says that it ran a command.
 struct Shell;
@@ -45,7 +45,7 @@ impl Tool for Shell {
     }
 }
 
-/// Changes the rules of the house, as a person would who edits their file meanwhile.
+/// Changes the rules, as a person would who edits their file meanwhile.
 struct RulesEditor(CurrentValue<PolicySettings>);
 
 #[async_trait]
@@ -77,7 +77,7 @@ impl Tool for RulesEditor {
 
 #[tokio::test]
 async fn rules_that_change_while_a_tool_runs_hold_from_the_next_turn_on() -> anyhow::Result<()> {
-    let house = House::new(
+    let scripted = ScriptedEngine::new(
         r#"
 - turn: 1
   reply:
@@ -97,9 +97,9 @@ async fn rules_that_change_while_a_tool_runs_hold_from_the_next_turn_on() -> any
     let rules = CurrentValue::default();
     let tools: [Arc<dyn Tool>; 2] = [Arc::new(Shell), Arc::new(RulesEditor(rules.clone()))];
     let tools = Toolbox::new(tools)?.guarded_by(Policy::following(rules));
-    let outcome = house.run(&job(tools)).await?;
+    let outcome = scripted.run(&job(tools)).await?;
     assert_eq!(outcome.text, "Done.");
-    let offered: Vec<Vec<String>> = house
+    let offered: Vec<Vec<String>> = scripted
         .requests()
         .iter()
         .map(|request| request.tools.iter().map(|tool| tool.name.clone()).collect())
@@ -165,7 +165,7 @@ async fn a_command_runs_as_far_as_rules_and_mode_allow_and_its_model_is_told() -
         ),
     ];
     for (mode, user, project, told) in table {
-        let house = House::new(
+        let scripted = ScriptedEngine::new(
             "- { turn: 1, reply: { tools: [{ name: bash, input: { command: \"true && touch made\" } }] } }\n\
              - { turn: 2, reply: { text: Done. } }\n",
         )
@@ -176,15 +176,15 @@ async fn a_command_runs_as_far_as_rules_and_mode_allow_and_its_model_is_told() -
         };
         settings.rules.user = serde_json::from_value(user)?;
         settings.rules.project = serde_json::from_value(project)?;
-        let tools = tools_of(AgentMode::Implement, &workbench(&house)?)?;
+        let tools = tools_of(AgentMode::Implement, &workbench(&scripted)?)?;
         let tools = tools.guarded_by(Policy::new(settings));
-        house.run(&job(tools)).await?;
-        let results = house.last_results();
+        scripted.run(&job(tools)).await?;
+        let results = scripted.last_results();
         assert!(results[0].0.contains(told), "{told}: {results:?}");
         let ran = told == "[exit code 0]";
         assert_eq!(results[0].1, !ran, "{results:?}");
-        assert_eq!(house.directory.path().join("slot/made").exists(), ran);
-        let requests = house.requests();
+        assert_eq!(scripted.directory.path().join("slot/made").exists(), ran);
+        let requests = scripted.requests();
         let is_shown = requests[0].tools.iter().any(|tool| tool.name == "bash");
         assert_eq!(is_shown, told != there_is_none, "{told}");
     }

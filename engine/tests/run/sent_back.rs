@@ -4,7 +4,7 @@ use ropewalk_engine::{EngineError, SilentObserver, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, counting, job, results, submission};
+use crate::support::{ScriptedEngine, counting, job, results, submission};
 
 const TWO_TRIES: &str = r#"
 - { attempt: 1, turn: 1, reply: { tools: [{ name: finish, input: { number: 1 } }] } }
@@ -18,12 +18,12 @@ const TWO_TRIES: &str = r#"
 #[tokio::test]
 async fn a_result_that_does_not_hold_is_answered_and_the_same_conversation_goes_on()
 -> anyhow::Result<()> {
-    let house = House::new(TWO_TRIES).await?;
+    let scripted = ScriptedEngine::new(TWO_TRIES).await?;
     let mut job = job(counting()?.0);
     job.submission = Some(submission(1));
     let cancel = CancellationToken::new();
     for run in 1..=2 {
-        let engine = house.engine();
+        let engine = scripted.engine();
         let mut session = engine.open(&job)?;
         let first = session.run(&cancel, &SilentObserver).await?;
         assert_eq!(first.submission, Some(json!({ "number": 1 })));
@@ -32,7 +32,7 @@ async fn a_result_that_does_not_hold_is_answered_and_the_same_conversation_goes_
         let second = session.run(&cancel, &SilentObserver).await?;
         assert_eq!(second.submission, Some(json!({ "number": 2 })));
         assert_eq!((session.turn(), second.turns), (3, 3));
-        let requests = house.requests();
+        let requests = scripted.requests();
         assert_eq!(
             requests.len(),
             3,
@@ -51,18 +51,19 @@ async fn a_result_that_does_not_hold_is_answered_and_the_same_conversation_goes_
 
 #[tokio::test]
 async fn every_try_has_turns_of_its_own() -> anyhow::Result<()> {
-    let house = House::new("- reply: { tools: [{ name: finish, input: { number: 1 } }] }").await?;
+    let scripted =
+        ScriptedEngine::new("- reply: { tools: [{ name: finish, input: { number: 1 } }] }").await?;
     let mut job = job(Toolbox::default());
     job.submission = Some(submission(1));
     job.limits.turns = 1;
-    let engine = house.engine();
+    let engine = scripted.engine();
     let mut session = engine.open(&job)?;
     let cancel = CancellationToken::new();
     for _ in 0..3 {
         session.run(&cancel, &SilentObserver).await?;
         session.send_back("not yet");
     }
-    let talks = House::new("- reply: { tools: [{ name: count, input: {} }] }").await?;
+    let talks = ScriptedEngine::new("- reply: { tools: [{ name: count, input: {} }] }").await?;
     job.tools = counting()?.0;
     let engine = talks.engine();
     let ended = engine.open(&job)?.run(&cancel, &SilentObserver).await;

@@ -52,15 +52,15 @@ impl Model for RecordingModel {
     }
 }
 
-/// An engine with all around it.
-pub(crate) struct House {
+/// An engine whose model plays a script, with the store and the directory that it works on.
+pub(crate) struct ScriptedEngine {
     pub(crate) store: Store,
     pub(crate) directory: TempDir,
     clock: Clock,
     model: Arc<RecordingModel>,
 }
 
-impl House {
+impl ScriptedEngine {
     /// Opens a store and plays `script`.
     pub(crate) async fn new(script: &str) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
@@ -286,12 +286,12 @@ pub(crate) fn counting() -> anyhow::Result<(Toolbox, Arc<Counter>)> {
 }
 
 /// The tools of an attempt that may write `src/lib.rs` in an empty slot.
-pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
-    let root = house.directory.path().join("slot");
+pub(crate) fn workbench(scripted: &ScriptedEngine) -> anyhow::Result<Workbench> {
+    let root = scripted.directory.path().join("slot");
     std::fs::create_dir_all(&root)?;
     Ok(Workbench::open(WorkbenchOptions {
         writable: vec![RepoPath::parse("src/lib.rs")?],
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
-        ..WorkbenchOptions::looking(root, house.directory.path().join("spill"))
+        ..WorkbenchOptions::looking(root, scripted.directory.path().join("spill"))
     })?)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ropewalk_engine::{AgentMode, EngineError, SilentObserver, Tool, Toolbox, tools_of};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Counter, House, job, workbench};
+use crate::support::{Counter, ScriptedEngine, job, workbench};
 
 #[tokio::test]
 async fn safe_calls_run_side_by_side_and_others_alone_in_their_order() -> anyhow::Result<()> {
@@ -17,15 +17,15 @@ async fn safe_calls_run_side_by_side_and_others_alone_in_their_order() -> anyhow
     let script = format!(
         "- {{ turn: 1, reply: {{ tools: [{calls}] }} }}\n- {{ turn: 2, reply: {{ text: done }} }}"
     );
-    let house = House::new(&script).await?;
+    let scripted = ScriptedEngine::new(&script).await?;
     let running: Arc<AtomicUsize> = Arc::default();
     let look = Counter::safe("look", &running);
     let change = Counter::alone("change", &running);
     let tools: [Arc<dyn Tool>; 2] = [look.clone(), change.clone()];
-    house.run(&job(Toolbox::new(tools)?)).await?;
+    scripted.run(&job(Toolbox::new(tools)?)).await?;
     assert_eq!(look.peak.load(Ordering::SeqCst), 2);
     assert_eq!(change.peak.load(Ordering::SeqCst), 1);
-    let told: Vec<String> = house
+    let told: Vec<String> = scripted
         .last_results()
         .into_iter()
         .map(|(text, _)| text)
@@ -45,37 +45,38 @@ async fn of_twelve_safe_calls_eight_run_at_a_time() -> anyhow::Result<()> {
     let script = format!(
         "- {{ turn: 1, reply: {{ tools: [{calls}] }} }}\n- {{ turn: 2, reply: {{ text: done }} }}"
     );
-    let house = House::new(&script).await?;
+    let scripted = ScriptedEngine::new(&script).await?;
     let look = Counter::safe("look", &Arc::default());
-    house
+    scripted
         .run(&job(Toolbox::new([look.clone() as Arc<dyn Tool>])?))
         .await?;
     assert_eq!(look.peak.load(Ordering::SeqCst), 8);
-    let told = house.last_results().into_iter().enumerate();
+    let told = scripted.last_results().into_iter().enumerate();
     for (at, (text, _)) in told {
         let begins = format!("look {} ", at + 1);
         assert!(text.starts_with(&begins), "{text}");
     }
-    assert_eq!(house.last_results().len(), 12);
+    assert_eq!(scripted.last_results().len(), 12);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_tool_that_ends_the_work_ends_it_at_once() -> anyhow::Result<()> {
-    let house = House::new("- reply: { tools: [{ name: end }, { name: look }] }").await?;
+    let scripted =
+        ScriptedEngine::new("- reply: { tools: [{ name: end }, { name: look }] }").await?;
     let running: Arc<AtomicUsize> = Arc::default();
     let look = Counter::safe("look", &running);
     let tools: [Arc<dyn Tool>; 2] = [Counter::alone("end", &running), look.clone()];
-    let ended = house.run(&job(Toolbox::new(tools)?)).await;
+    let ended = scripted.run(&job(Toolbox::new(tools)?)).await;
     assert!(matches!(ended, Err(EngineError::Ended { reason }) if reason == "the files are gone"));
     assert_eq!(look.runs.load(Ordering::SeqCst), 0);
-    assert_eq!(house.requests().len(), 1);
+    assert_eq!(scripted.requests().len(), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
-    let house = House::new(
+    let scripted = ScriptedEngine::new(
         r#"
 - turn: 1
   reply:
@@ -95,17 +96,20 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
 "#,
     )
     .await?;
-    let outcome = house
-        .run(&job(tools_of(AgentMode::Implement, &workbench(&house)?)?))
+    let outcome = scripted
+        .run(&job(tools_of(
+            AgentMode::Implement,
+            &workbench(&scripted)?,
+        )?))
         .await?;
     assert_eq!((outcome.text.as_str(), outcome.tool_calls), ("Written.", 5));
-    let slot = house.directory.path().join("slot");
+    let slot = scripted.directory.path().join("slot");
     assert_eq!(
         std::fs::read_to_string(slot.join("src/lib.rs"))?,
         "fn one() -> i32 { 1 }\n"
     );
     assert!(!slot.join("Cargo.toml").exists());
-    let offered: Vec<String> = house.requests()[0]
+    let offered: Vec<String> = scripted.requests()[0]
         .tools
         .iter()
         .map(|tool| tool.name.clone())
@@ -131,26 +135,30 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
 #[tokio::test]
 async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Result<()> {
     let command = "sleep 60 & echo $! > child.new; mv child.new child; sleep 60";
-    let house = House::new(&format!(
+    let scripted = ScriptedEngine::new(&format!(
         "- reply: {{ tools: [{{ name: bash, input: {{ command: '{command}' }} }}] }}"
     ))
     .await?;
-    let job = job(tools_of(AgentMode::Implement, &workbench(&house)?)?);
+    let job = job(tools_of(AgentMode::Implement, &workbench(&scripted)?)?);
     let cancel = CancellationToken::new();
-    let engine = house.engine();
+    let engine = scripted.engine();
     let run = engine.run(&job, &cancel, &SilentObserver);
-    let child = house.directory.path().join("slot/child");
+    let child = scripted.directory.path().join("slot/child");
     // Only the file system says that the command is under way.
     let stop = async {
         while !child.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cancel.cancel();
+        Instant::now()
     };
-    let (ended, ()) = tokio::join!(run, stop);
+    // Far below the minute of the command, and far above what a busy machine takes.
+    let bound = Duration::from_secs(20);
+    let (ended, cancelled_at) = tokio::join!(run, stop);
     assert!(matches!(ended, Err(EngineError::Cancelled)));
+    assert!(cancelled_at.elapsed() <= bound, "the job ended too late");
+    let deadline = Instant::now() + bound;
     let process = format!("/proc/{}/stat", std::fs::read_to_string(&child)?.trim());
-    let deadline = Instant::now() + Duration::from_secs(20);
     // A dead process may stay listed until it is reaped.
     while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
         anyhow::ensure!(Instant::now() < deadline, "the child still runs");
@@ -161,13 +169,13 @@ async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Res
 
 #[tokio::test]
 async fn cancelling_a_job_ends_a_call_of_the_model() -> anyhow::Result<()> {
-    let house = House::new("- reply: { text: late, delay_ms: 60000 }").await?;
+    let scripted = ScriptedEngine::new("- reply: { text: late, delay_ms: 60000 }").await?;
     let cancel = CancellationToken::new();
-    let engine = house.engine();
+    let engine = scripted.engine();
     let job = job(Toolbox::default());
     let run = engine.run(&job, &cancel, &SilentObserver);
     let stop = async {
-        while house.requests().is_empty() {
+        while scripted.requests().is_empty() {
             tokio::task::yield_now().await;
         }
         cancel.cancel();

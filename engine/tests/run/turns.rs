@@ -13,7 +13,7 @@ use ropewalk_llm::{Block, Message, ModelError, StopReason, ToolChoice, ToolUse};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, counting, job, results};
+use crate::support::{ScriptedEngine, counting, job, results};
 
 const CALL_THEN_END: &str = r"
 - turn: 1
@@ -25,19 +25,22 @@ const CALL_THEN_END: &str = r"
 
 #[tokio::test]
 async fn a_tool_call_leads_to_one_more_request_that_carries_its_result() -> anyhow::Result<()> {
-    let house = House::new(CALL_THEN_END).await?;
+    let scripted = ScriptedEngine::new(CALL_THEN_END).await?;
     let (toolbox, counter) = counting()?;
-    let outcome = house.run(&job(toolbox)).await?;
+    let outcome = scripted.run(&job(toolbox)).await?;
     assert_eq!(outcome.text, "It is 4.");
     assert_eq!(outcome.stop, StopReason::EndTurn);
     assert_eq!((outcome.turns, outcome.tool_calls), (2, 1));
     assert!(outcome.usage.output_tokens > 0);
     assert_eq!(counter.runs.load(Ordering::SeqCst), 1);
-    let requests = house.requests();
+    let requests = scripted.requests();
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].tools.len(), 1);
     assert_eq!(requests[0].tool_choice, ToolChoice::Auto);
-    assert_eq!(house.last_results(), [("count 4 run 1".to_owned(), false)]);
+    assert_eq!(
+        scripted.last_results(),
+        [("count 4 run 1".to_owned(), false)]
+    );
     assert!(!requests[1].text().contains("only for the watcher"));
     Ok(())
 }
@@ -73,11 +76,11 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
         }
     }
 
-    let house = House::new(CALL_THEN_END).await?;
+    let scripted = ScriptedEngine::new(CALL_THEN_END).await?;
     let watcher = Watcher::default();
     let job = job(counting()?.0);
     let cancel = CancellationToken::new();
-    house.engine().run(&job, &cancel, &watcher).await?;
+    scripted.engine().run(&job, &cancel, &watcher).await?;
     let seen = watcher.0.lock().unwrap().clone();
     assert_eq!(
         seen,
@@ -101,7 +104,7 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
 
 #[tokio::test]
 async fn calls_that_a_dead_process_left_without_result_are_paired_first() -> anyhow::Result<()> {
-    let house = House::new("- reply: { text: Going on. }").await?;
+    let scripted = ScriptedEngine::new("- reply: { text: Going on. }").await?;
     let mut job = job(Toolbox::default());
     let call = ToolUse::parse("old", "count", "{}");
     job.messages = vec![
@@ -109,8 +112,8 @@ async fn calls_that_a_dead_process_left_without_result_are_paired_first() -> any
         Message::assistant(vec![Block::ToolUse(call)]),
         Message::user("Go on."),
     ];
-    house.run(&job).await?;
-    let requests = house.requests();
+    scripted.run(&job).await?;
+    let requests = scripted.requests();
     let answered = results(&requests[0].messages[2]);
     assert_eq!(answered.len(), 1);
     assert!(answered[0].1 && answered[0].0.contains("interrupted"));
@@ -126,12 +129,12 @@ async fn of_sixty_calls_fifty_run_and_ten_get_an_error() -> anyhow::Result<()> {
         "- turn: 1\n  reply:\n    tools:\n{}- turn: 2\n  reply: {{ text: done }}\n",
         calls.concat()
     );
-    let house = House::new(&script).await?;
+    let scripted = ScriptedEngine::new(&script).await?;
     let (toolbox, counter) = counting()?;
-    let outcome = house.run(&job(toolbox)).await?;
+    let outcome = scripted.run(&job(toolbox)).await?;
     assert_eq!(counter.runs.load(Ordering::SeqCst), 50);
     assert_eq!(outcome.tool_calls, 50);
-    let results = house.last_results();
+    let results = scripted.last_results();
     assert_eq!(results.len(), 60);
     assert!(results[..50].iter().all(|(_, is_error)| !is_error));
     assert!(results[50..].iter().all(|(_, is_error)| *is_error));
@@ -144,14 +147,15 @@ const CIRCLES: &str = "- contains: 'go round in circles'\n  reply: { text: I sto
 
 #[tokio::test]
 async fn the_third_identical_call_in_a_row_is_not_run() -> anyhow::Result<()> {
-    let house = House::new("- reply: { tools: [{ name: count, input: { n: 1 } }] }").await?;
+    let scripted =
+        ScriptedEngine::new("- reply: { tools: [{ name: count, input: { n: 1 } }] }").await?;
     let (toolbox, counter) = counting()?;
-    let ended = house.run(&job(toolbox)).await;
+    let ended = scripted.run(&job(toolbox)).await;
     // It is told twice before it is given up.
     assert!(matches!(ended, Err(EngineError::DoomLoop { tool }) if tool == "count"));
     assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
-    assert_eq!(house.requests().len(), 5);
-    let told = house.last_results();
+    assert_eq!(scripted.requests().len(), 5);
+    let told = scripted.last_results();
     assert!(
         told[0].1 && told[0].0.contains("nobody is there"),
         "{told:?}"
@@ -161,12 +165,12 @@ async fn the_third_identical_call_in_a_row_is_not_run() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_model_that_is_told_of_its_circle_goes_on_whatever_rules_allow() -> anyhow::Result<()> {
-    let house = House::new(CIRCLES).await?;
+    let scripted = ScriptedEngine::new(CIRCLES).await?;
     let (toolbox, counter) = counting()?;
     let mut rules = PolicySettings::default();
     let all = json!([{ "permission": "*", "pattern": "**", "action": "allow" }]);
     rules.rules.flags = serde_json::from_value(all)?;
-    let outcome = house
+    let outcome = scripted
         .run(&job(toolbox.guarded_by(Policy::new(rules))))
         .await?;
     assert_eq!(outcome.text, "I stop.");
@@ -191,12 +195,12 @@ impl Approver for Yes {
 async fn only_a_person_lets_a_circle_be_closed() -> anyhow::Result<()> {
     let script = "- contains: '3 run 4'\n  reply: { text: I stop. }\n\
         - reply: { tools: [{ name: count, input: { n: 3 } }] }\n";
-    let house = House::new(script).await?;
+    let scripted = ScriptedEngine::new(script).await?;
     let (toolbox, counter) = counting()?;
     let yes = Arc::new(Yes::default());
     let policy = Policy::default().approved_by(yes.clone());
     let job = job(toolbox.guarded_by(policy));
-    house.run(&job).await?;
+    scripted.run(&job).await?;
     assert_eq!(counter.runs.load(Ordering::SeqCst), 4);
     let asked = yes.0.lock().unwrap().clone();
     assert_eq!(asked.len(), 2);
@@ -221,29 +225,29 @@ async fn a_job_is_not_asked_more_often_than_it_may() -> anyhow::Result<()> {
             )
         })
         .collect();
-    let house = House::new(&script.concat()).await?;
+    let scripted = ScriptedEngine::new(&script.concat()).await?;
     let mut limited = job(counting()?.0);
     limited.limits = Limits {
         turns: 5,
         ..Limits::default()
     };
-    let ended = house.run(&limited).await;
+    let ended = scripted.run(&limited).await;
     assert!(matches!(ended, Err(EngineError::TurnLimit { turns: 5 })));
-    assert_eq!(house.requests().len(), 5);
+    assert_eq!(scripted.requests().len(), 5);
     Ok(())
 }
 
 #[tokio::test]
 async fn used_up_tokens_stop_a_job_before_the_next_call() -> anyhow::Result<()> {
-    let house = House::new(CALL_THEN_END).await?;
+    let scripted = ScriptedEngine::new(CALL_THEN_END).await?;
     let mut limited = job(counting()?.0);
     limited.limits.total_tokens = Some(1);
-    let ended = house.run(&limited).await;
+    let ended = scripted.run(&limited).await;
     assert!(matches!(
         ended,
         Err(EngineError::TokenLimit { limit: 1, .. })
     ));
-    assert_eq!(house.requests().len(), 1);
+    assert_eq!(scripted.requests().len(), 1);
     Ok(())
 }
 
@@ -256,9 +260,9 @@ async fn a_reply_that_was_cut_runs_no_tool_and_says_why_it_ended() -> anyhow::Re
         let script = format!(
             "- reply: {{ text: half, stop: {stop}, tools: [{{ name: count, input: {{ n: 1 }} }}] }}"
         );
-        let house = House::new(&script).await?;
+        let scripted = ScriptedEngine::new(&script).await?;
         let (toolbox, counter) = counting()?;
-        let outcome = house.run(&job(toolbox)).await?;
+        let outcome = scripted.run(&job(toolbox)).await?;
         assert_eq!((outcome.stop, outcome.text.as_str()), (reason, "half"));
         assert_eq!(counter.runs.load(Ordering::SeqCst), 0);
     }
@@ -267,8 +271,8 @@ async fn a_reply_that_was_cut_runs_no_tool_and_says_why_it_ended() -> anyhow::Re
 
 #[tokio::test]
 async fn a_model_that_fails_fails_the_job_with_its_own_error() -> anyhow::Result<()> {
-    let house = House::new("- reply: { error: { kind: truncated } }").await?;
-    let ended = house.run(&job(Toolbox::default())).await;
+    let scripted = ScriptedEngine::new("- reply: { error: { kind: truncated } }").await?;
+    let ended = scripted.run(&job(Toolbox::default())).await;
     assert!(matches!(
         ended,
         Err(EngineError::Model(ModelError::Truncated))

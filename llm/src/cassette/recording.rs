@@ -1,8 +1,8 @@
 //! Writes exchanges into a cassette as they end.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +22,9 @@ use crate::print;
 use crate::reply::{Delta, ReplyStream};
 use crate::request::ModelRequest;
 
+/// The mode of a file that only its owner may read and write.
+const OWNER_ALONE: u32 = 0o600;
+
 /// A cassette that is written. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -32,9 +35,7 @@ pub struct Recorder {
 impl Recorder {
     /// Begins a cassette, which only its owner may read; what stood in the file is gone.
     pub fn create(path: &Path) -> Result<Self, CassetteError> {
-        let mut options = OpenOptions::new();
-        let file = options.create(true).write(true).truncate(true).mode(0o600);
-        let file = file.open(path).map_err(|source| CassetteError::File {
+        let file = open(path).map_err(|source| CassetteError::File {
             path: path.to_owned(),
             source,
         })?;
@@ -61,6 +62,18 @@ impl Recorder {
             warn!("`{}` misses an exchange: {error}", self.path.display());
         }
     }
+}
+
+/// Opens an empty file that only its owner may read, whoever might read what was there before.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.create(true).write(true).truncate(true);
+    let file = options.mode(OWNER_ALONE).open(path)?;
+    // A device is for everybody.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(OWNER_ALONE))?;
+    }
+    Ok(file)
 }
 
 /// Wraps a model whose exchanges are written down.

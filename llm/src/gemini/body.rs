@@ -165,12 +165,18 @@ mod tests {
     use super::*;
     use crate::image::tests::picture;
     use crate::message::ToolUse;
+    use crate::request::tests::begins_as_before;
 
     fn opaque(provider: &str, data: Value) -> Block {
         Block::Opaque {
             provider: provider.to_owned(),
             data,
         }
+    }
+
+    #[test]
+    fn a_request_begins_with_all_that_the_one_before_it_told() {
+        begins_as_before(|request| of(request, "p"), "contents");
     }
 
     #[test]

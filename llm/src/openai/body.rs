@@ -174,6 +174,12 @@ fn is_strict(schema: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::image::tests::picture;
+    use crate::request::tests::begins_as_before;
+
+    #[test]
+    fn a_request_begins_with_all_that_the_one_before_it_told() {
+        begins_as_before(|request| of(request, "max_tokens"), "messages");
+    }
 
     #[test]
     fn a_whole_request_is_written() {

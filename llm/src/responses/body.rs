@@ -123,12 +123,18 @@ mod tests {
     use crate::image::tests::picture;
     use crate::message::ToolUse;
     use crate::request::Effort;
+    use crate::request::tests::begins_as_before;
 
     fn thought(provider: &str) -> Block {
         Block::Opaque {
             provider: provider.to_owned(),
             data: json!({ "type": "reasoning", "id": provider, "encrypted_content": "x" }),
         }
+    }
+
+    #[test]
+    fn a_request_begins_with_all_that_the_one_before_it_told() {
+        begins_as_before(|request| of(request, "p"), "input");
     }
 
     #[test]

@@ -12,8 +12,22 @@ use crate::error::ModelError;
 /// How many characters of a provider's message are kept.
 const MESSAGE_CHARACTERS: usize = 500;
 
+/// What providers write when a request has more tokens than they take in a minute, in lower case: however long one waits,
+/// only a shorter one passes.
+const TOO_LARGE: &str = "request too large";
+
+/// What providers write when an account has nothing left to pay with, in lower case.
+const CREDIT_MARKS: [&str; 6] = [
+    "billing_error",
+    "insufficient_quota",
+    "credit balance is too low",
+    "insufficient credits",
+    "insufficient balance",
+    "insufficient quota",
+];
+
 /// What providers write when a conversation is too long, in lower case.
-const OVERFLOW_MARKS: [&str; 9] = [
+const OVERFLOW_MARKS: [&str; 10] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "prompt is too long",
@@ -23,6 +37,7 @@ const OVERFLOW_MARKS: [&str; 9] = [
     "context window",
     "exceeds the maximum number of tokens",
     "request_too_large",
+    TOO_LARGE,
 ];
 
 /// What Gemini calls a key that it does not know, with the status of a bad request.
@@ -67,19 +82,26 @@ fn sort(
     let message = said.shown(secret);
     let retry_after = retry_after.or(said.wait);
     let is_key = matches!(status, 401 | 403) || said.code == BAD_KEY;
+    // Some providers say of plain throttling that the quota is used up: who names a wait serves again after it.
+    let is_throttled = status == 429 && retry_after.is_some();
     match (status, secret) {
+        (400..=599, _) if status == 402 || (!is_throttled && said.tells(&CREDIT_MARKS)) => {
+            ModelError::OutOfCredit { message }
+        }
         (400..=403, Some(secret)) if is_key => ModelError::Unauthorized {
             variable: secret.variable.clone(),
             message,
         },
+        (429, _) if said.tells(&[TOO_LARGE]) => ModelError::ContextOverflow { message },
         (429, _) => ModelError::RateLimited {
             message,
             retry_after,
         },
-        (400..=599, _) if status != 401 && status != 403 && said.tells_overflow() => {
+        (400..=599, _) if status != 401 && status != 403 && said.tells(&OVERFLOW_MARKS) => {
             ModelError::ContextOverflow { message }
         }
-        (500..=599, _) => ModelError::Overloaded {
+        // Somebody behind the provider took too long (408).
+        (408 | 500..=599, _) => ModelError::Overloaded {
             status,
             message,
             retry_after,
@@ -143,15 +165,17 @@ impl ErrorDetails {
             ("permission_error", _) => 403,
             ("not_found_error", _) => 404,
             ("request_too_large", _) => 413,
-            ("invalid_request_error" | "billing_error", _) => 400,
+            ("billing_error", _) => 402,
+            ("invalid_request_error", _) => 400,
             _ => 500,
         }
     }
 
-    fn tells_overflow(&self) -> bool {
+    /// Says whether one of `marks` stands in it.
+    fn tells(&self, marks: &[&str]) -> bool {
         [&self.kind, &self.code, &self.message].iter().any(|text| {
             let text = text.to_lowercase();
-            OVERFLOW_MARKS.iter().any(|mark| text.contains(mark))
+            marks.iter().any(|mark| text.contains(mark))
         })
     }
 
@@ -184,10 +208,15 @@ mod tests {
 
     use super::*;
 
+    /// What OpenAI says of a request that no minute has room for.
+    const LARGE: &str = "Request too large for gpt-5 on tokens per min (TPM): Limit 30000, Requested 45000. The input or \
+                         output tokens must be reduced in order to run successfully.";
+
     fn kind(error: &ModelError) -> &'static str {
         match error {
             ModelError::Unauthorized { .. } => "unauthorized",
             ModelError::RateLimited { .. } => "limited",
+            ModelError::OutOfCredit { .. } => "credit",
             ModelError::Overloaded { .. } => "overloaded",
             ModelError::ContextOverflow { .. } => "overflow",
             ModelError::Refused { .. } => "refused",
@@ -195,15 +224,29 @@ mod tests {
         }
     }
 
+    fn anthropic(kind: &str, message: &str) -> String {
+        json!({"type": "error", "error": {"type": kind, "message": message}}).to_string()
+    }
+
+    fn openai(code: &str, message: &str) -> String {
+        json!({"error": {"message": message, "type": "invalid_request_error", "code": code}})
+            .to_string()
+    }
+
+    /// Asserts what pages with their status are sorted as.
+    fn assert_sorted(cases: impl IntoIterator<Item = (u16, String, &'static str)>) {
+        let secret = Secret {
+            variable: "A_KEY".to_owned(),
+            key: "k-123".into(),
+        };
+        for (status, page, expected) in cases {
+            let error = of_status(status, None, &page, Some(&secret));
+            assert_eq!(kind(&error), expected, "{status} {page}");
+        }
+    }
+
     #[test]
     fn http_errors_are_sorted_by_status_and_words() {
-        let anthropic = |kind: &str, message: &str| {
-            json!({"type": "error", "error": {"type": kind, "message": message}}).to_string()
-        };
-        let openai = |code: &str, message: &str| {
-            json!({"error": {"message": message, "type": "invalid_request_error", "code": code}})
-                .to_string()
-        };
         let gemini = |message: &str, reason: &str| {
             json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT",
                 "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]}})
@@ -252,6 +295,9 @@ mod tests {
                 anthropic("rate_limit_error", "long context window"),
                 "limited",
             ),
+            (429, openai("rate_limit_exceeded", LARGE), "overflow"),
+            (413, openai("rate_limit_exceeded", LARGE), "overflow"),
+            (408, openai("408", "upstream"), "overloaded"),
             (
                 529,
                 anthropic("overloaded_error", "Overloaded"),
@@ -261,13 +307,48 @@ mod tests {
             (500, String::new(), "overloaded"),
             (301, String::new(), "refused"),
         ];
-        let secret = Secret {
-            variable: "A_KEY".to_owned(),
-            key: "k-123".into(),
-        };
-        for (status, page, expected) in cases {
-            let error = of_status(status, None, &page, Some(&secret));
-            assert_eq!(kind(&error), expected, "{status} {page}");
+        assert_sorted(cases);
+    }
+
+    #[test]
+    fn who_has_no_credit_is_told_from_who_asks_too_much() {
+        assert_sorted([
+            (402, anthropic("billing_error", "pay"), "credit"),
+            (402, String::new(), "credit"),
+            (
+                400,
+                anthropic(
+                    "invalid_request_error",
+                    "Your credit balance is too low to access the Anthropic API.",
+                ),
+                "credit",
+            ),
+            (
+                429,
+                openai(
+                    "insufficient_quota",
+                    "You exceeded your current quota, please check your plan and billing details.",
+                ),
+                "credit",
+            ),
+            (403, openai("403", "Insufficient credits."), "credit"),
+        ]);
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_for_a_named_time_is_a_limit_of_the_rate() {
+        let wait = Some(Duration::from_secs(20));
+        let page = openai("insufficient_quota", "Slow down.");
+        let cases = [
+            (429, wait, page.clone(), "limited"),
+            (429, None, page.clone(), "credit"),
+            (403, wait, page, "credit"),
+            (402, wait, String::new(), "credit"),
+            (429, wait, openai("rate_limit_exceeded", LARGE), "overflow"),
+        ];
+        for (status, wait, page, expected) in cases {
+            let error = of_status(status, wait, &page, None);
+            assert_eq!(kind(&error), expected, "{status} {wait:?} {page}");
         }
     }
 
@@ -299,6 +380,26 @@ mod tests {
             (
                 json!({"object": "error", "message": "maximum context length", "code": 400}),
                 Some("overflow"),
+            ),
+            (
+                json!({"error": {"message": "Insufficient credits", "code": 402}}),
+                Some("credit"),
+            ),
+            (
+                json!({"type": "error", "error": {"type": "billing_error", "message": "x"}}),
+                Some("credit"),
+            ),
+            (
+                json!({"error": {"message": "x", "code": "insufficient_quota"}}),
+                Some("credit"),
+            ),
+            (
+                json!({"error": {"message": LARGE, "code": "rate_limit_exceeded"}}),
+                Some("overflow"),
+            ),
+            (
+                json!({"error": {"message": "x", "code": 408}}),
+                Some("overloaded"),
             ),
             (json!({"error": "model crashed"}), Some("overloaded")),
         ];

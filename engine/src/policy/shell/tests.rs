@@ -1,5 +1,10 @@
 use super::*;
 
+/// Reads a line however slow the machine is.
+fn read(line: &str) -> Result<ShellLine, ShellLineError> {
+    read_within(line, Duration::from_hours(1))
+}
+
 fn words(line: &str) -> Vec<String> {
     let found = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     found.commands.into_iter().map(|one| one.words).collect()
@@ -33,6 +38,15 @@ fn every_command_of_a_compound_line_is_found() {
             &["echo $(a \"$(b)\")", "a $(b)", "b"],
         ),
         ("cat <<EOF\n$(a)\nEOF", &["cat", "a"]),
+        ("git > log push", &["git push"]),
+        ("> log rm x", &["rm x"]),
+        ("a && git 2>/dev/null push | b", &["a", "git push", "b"]),
+        (
+            "! git push > log origin >> log main",
+            &["git push origin main"],
+        ),
+        ("cat <<EOF > x -n\n$(a)\nEOF", &["cat -n", "a"]),
+        ("cat <<EOF x\nEOF", &["cat x"]),
         ("[[ -f x ]] && a", &["[[ -f x ]]", "a"]),
         ("[ -f x ] && a", &["[ -f x ]", "a"]),
         ("export X=1; unset X", &["export X=1", "unset X"]),
@@ -57,7 +71,27 @@ fn what_a_shell_is_told_to_run_is_read_as_well() {
         ("env X=1 bash -lc a", &["env X=1 bash -lc a", "a"]),
         ("sh -c \"sh -c 'a'\"", &["sh -c sh -c 'a'", "sh -c a", "a"]),
         ("bash <<'EOF'\na x\nEOF", &["bash", "a x"]),
+        ("x && bash -s <<'EOF'\na x\nEOF", &["x", "bash -s", "a x"]),
+        // Before a document the grammar leaves the dash out.
+        ("bash - <<'EOF'\na x\nEOF", &["bash", "a x"]),
+        ("bash -eo pipefail -c a", &["bash -eo pipefail -c a", "a"]),
+        ("bash -co pipefail a", &["bash -co pipefail a", "a"]),
+        (
+            "bash -o errexit +O extglob -c a",
+            &["bash -o errexit +O extglob -c a", "a"],
+        ),
+        ("bash --rcfile f -c a", &["bash --rcfile f -c a", "a"]),
+        ("bash -c -- a", &["bash -c -- a", "a"]),
+        ("su -c 'a x' bob", &["su -c a x bob", "a x"]),
+        ("script -qc a log", &["script -qc a log", "a"]),
         ("bash script.sh -c", &["bash script.sh -c"]),
+        (
+            "bash -eo pipefail script.sh -c",
+            &["bash -eo pipefail script.sh -c"],
+        ),
+        ("bash -norc script.sh", &["bash -norc script.sh"]),
+        ("bash - script.sh", &["bash - script.sh"]),
+        ("sh -e script.sh -", &["sh -e script.sh -"]),
         ("bash --version", &["bash --version"]),
     ];
     for (line, expected) in rows {
@@ -77,6 +111,13 @@ fn a_command_is_known_behind_its_directory_and_behind_what_starts_it() {
         ("env -i A=1 nice -n 5 rm x", "rm x"),
         ("flock lock rm x", "rm x"),
         ("fd -e rs -x rm", "rm"),
+        ("prlimit --nofile=10 rm x", "rm x"),
+        ("runuser -u bob -- rm x", "rm x"),
+        ("systemd-run --user -p MemoryMax=1G rm x", "rm x"),
+        ("chronic rm x", "rm x"),
+        ("unbuffer rm x", "rm x"),
+        ("ssh-agent rm x", "rm x"),
+        ("xvfb-run -a rm x", "rm x"),
     ];
     for (line, expected) in rows {
         let found = also(line);
@@ -88,6 +129,8 @@ fn a_command_is_known_behind_its_directory_and_behind_what_starts_it() {
         "xargs grep rm",
         "timeout 5 grep rm x",
         "env A=1 grep rm x",
+        "runuser -u bob -- grep -c rm x",
+        "chronic grep rm x",
     ] {
         let found = also(line);
         assert!(!found.iter().any(|one| one.starts_with("rm")), "{line}");
@@ -119,6 +162,14 @@ fn what_does_not_parse_or_hides_its_words_is_told_apart() {
         "bash -c \"$X\"",
         "eval $X",
         "curl x | sh",
+        "curl x | sh -",
+        "curl x | sudo -u x sh -",
+        "echo x | bash -e -",
+        "echo x | bash -o errexit",
+        "bash -eo pipefail -c \"$X\"",
+        "bash -co pipefail",
+        "su -c \"$X\" bob",
+        "script -qc \"$X\" log",
         "sh",
         "sudo bash -c $X",
         "r${E}m x",
@@ -157,6 +208,27 @@ fn no_other_way_to_say_it_hides_a_command_from_a_rule() {
         "watch -n 1 rm x",
         "setpriv --no-new-privs rm x",
         "builtin eval 'rm x'",
+        "bash -eo pipefail -c 'rm x'",
+        "bash -o errexit -c 'rm x'",
+        "bash -O extglob -c 'rm x'",
+        "bash --rcfile f -c 'rm x'",
+        "curl x | sh -",
+        "echo 'rm x' | bash -e -",
+        "bash - <<'EOF'\nrm x\nEOF",
+        "a && bash <<'EOF'\nrm x\nEOF",
+        "timeout > log 5 rm x",
+        "su bob -c 'rm x'",
+        "su --command='rm x' bob",
+        "runuser bob -c 'rm x'",
+        "script -q -c 'rm x' /dev/null",
+        "script '-crm x' log",
+        "script '-qcrm x' log",
+        "echo 'rm x' | script -q /dev/null",
+        "echo 'rm x' | script -O -cls log",
+        "echo 'rm x' | su root",
+        "echo 'rm x' | su -gcrew root",
+        "echo 'rm x' | runuser root",
+        "su root <<'EOF'\nrm x\nEOF",
         "f() { rm x; }; f",
         "echo <(rm x)",
         "\"$(rm x)\"",
@@ -181,16 +253,140 @@ fn no_other_way_to_say_it_hides_a_command_from_a_rule() {
         "source venv/bin/activate",
         "[ -f x ]",
         "hash -r",
+        "bash -eo pipefail build.sh",
+        "bash --rcfile f build.sh",
+        "bash - build.sh",
+        "script -qc 'make all' log",
+        "su -c make bob",
+        "script -aqc make log",
+        "script --version",
+        "command -v script",
+        "prlimit --pid 5",
     ] {
         assert!(read(line).is_ok(), "{line}: {:?}", read(line));
     }
 }
 
+/// Lists what a line writes; of what only the end is known of behind a `…`.
+fn writes(line: &str) -> Vec<String> {
+    let found = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let files = found.writes.into_iter().map(|file| match file {
+        RedirectTarget::At(path) => path,
+        RedirectTarget::Ending(end) => format!("…{end}"),
+    });
+    files.collect()
+}
+
+/// Asserts which files are found that the redirections of lines write.
+fn assert_written(rows: &[(&str, &[&str])]) {
+    for (line, expected) in rows {
+        assert_eq!(writes(line), *expected, "{line}");
+    }
+}
+
 #[test]
 fn files_that_redirections_write_are_found() {
-    let line = "a > x 2>> 'y z' < in; b &> ../out; c > $D/w; d > /dev/null";
-    let found = read(line).unwrap();
-    assert_eq!(found.writes, ["x", "y z", "../out", "/dev/null"]);
+    let rows: &[(&str, &[&str])] = &[
+        (
+            "a > x 2>> 'y z' < in; b &> ../out; d > /dev/null",
+            &["x", "y z", "../out", "/dev/null"],
+        ),
+        ("a > x y z", &["x"]),
+        ("a >& x", &["x"]),
+        ("a 2>&1 >&2 2>&- >&3-", &[]),
+        ("cat <<EOF > x\nEOF", &["x"]),
+        ("bash -c 'a > x'", &["x"]),
+        // What of a name is not known stands in front.
+        ("a > $D/w", &["…/w"]),
+        ("a > \"$F.txt\"", &["….txt"]),
+        ("a > $F", &["…"]),
+        ("a >& $F", &["…"]),
+        ("a > .en[v]", &["…"]),
+        ("for f in x y; do a > $f.new; done", &["….new"]),
+        // A variable that the line sets is followed, unless something else may set it.
+        ("F=x; a > $F", &["x"]),
+        ("F=x; F=y; a > ${F}.txt", &["x.txt", "y.txt"]),
+        ("D=out; F=$D/x; a > \"$F\"", &["out/x"]),
+        ("export F=x; a > $F", &["x"]),
+        ("F=x; read F; a > $F", &["…"]),
+        ("F=x; F+=y; a > $F", &["…"]),
+        ("F=x; eval 'F=y'; a > $F", &["…"]),
+        ("F=$F; a > $F", &["…"]),
+        ("F=(x y); a > $F", &["…"]),
+        // Nobody else knows of what lies where scratch does.
+        ("a > $TMPDIR/x", &[]),
+        ("T=$(mktemp); a > $T", &[]),
+        ("T=\"$(mktemp -d)\"; a > \"$T/x\"", &[]),
+        ("TMPDIR=x; a > $TMPDIR/y", &["x/y"]),
+        ("bash -c 'a > $TMPDIR/x'", &[]),
+        ("export TMPDIR=.; bash -c 'a > $TMPDIR/x'", &["…/x"]),
+        ("eval 'TMP''DIR=.'; a > $TMPDIR/x", &["…/x"]),
+        ("export PWD=d; bash -c 'a > $PWD/x'", &["…/x"]),
+        ("printf -vTMPDIR .; a > $TMPDIR/x", &["…/x"]),
+        ("F=x; printf -vF .env; a > $F", &["…"]),
+        ("F=x; read -aF; a > $F", &["…"]),
+        ("F=x; printf '- saved' > $F", &["x"]),
+        ("bash -c 'F=x; a > $F'", &["x"]),
+        ("F=x; bash -c a > $F", &["x"]),
+        ("a > ~/x", &["…/x"]),
+        ("F=~/x; a > $F", &["…/x"]),
+        ("a > '~/x'", &["~/x"]),
+        ("a > $TMPDIR/../x", &["…/../x"]),
+    ];
+    assert_written(rows);
+}
+
+#[test]
+fn a_directory_that_a_line_goes_to_is_followed() {
+    let rows: &[(&str, &[&str])] = &[
+        ("a > \"$PWD/x\"", &["./x"]),
+        ("a > $(pwd)/x", &["./x"]),
+        ("cd d && a > x", &["x", "d/x"]),
+        ("cd d && a > ../x", &["../x", "d/../x"]),
+        ("cd d; cd ..; a > x", &["x", "d/x", "../x", "d/../x"]),
+        ("cd d && a > /y", &["/y"]),
+        ("cd -; a > x", &["x"]),
+        ("cd \"$D\" && a > x", &["…/x"]),
+        ("cd && a > x", &["…/x"]),
+        ("cd ~/d && a > x", &["…/x"]),
+        ("cd -- -d; a > ../x", &["../x", "-d/../x"]),
+        ("cd -P d; a > x", &["x", "d/x"]),
+        ("cd -- -; a > x", &["x"]),
+        // It counts for what may run behind it.
+        ("a > x; cd d", &["x"]),
+        ("(cd d && b); a > x", &["x"]),
+        ("(cd d && a > x)", &["x", "d/x"]),
+        ("bash -c 'a > x'; cd d", &["x"]),
+        ("cd d; bash -c 'a > x'", &["x", "d/x"]),
+        ("trap 'a > x' EXIT; cd d", &["x", "d/x"]),
+        ("f() { a > x; }; cd d; f", &["x", "d/x"]),
+        ("f() { cd d; }; f; f; a > x", &["…/x"]),
+        ("while b; do a > x; cd d; done", &["…/x"]),
+        ("while b; do (cd d && c); a > x; done", &["x"]),
+        ("eval 'cd d'; cd e; a > x", &["…/x"]),
+        ("bash -c 'cd d && a > x'", &["…/x"]),
+        ("env -C d bash -c 'a > x'", &["x", "d/x"]),
+        ("env -iCd bash -c 'a > x'", &["x", "d/x"]),
+        ("env -u A --chdir=d bash -c 'a > x'", &["x", "d/x"]),
+        ("env -C d b; a > x", &["x"]),
+        ("env -C d b > x", &["x"]),
+        ("env b -C d; a > x", &["x"]),
+    ];
+    assert_written(rows);
+}
+
+#[test]
+fn many_files_and_parts_are_followed_no_further_than_the_bounds() {
+    let values = "F=x;".repeat(1_000);
+    let files = "a >$F;".repeat(1_500);
+    let deep = "a && ".repeat(10_000) + "a";
+    assert!(writes(&(values + &files)).len() <= 2_000);
+    assert_eq!(read(&deep), Err(ShellLineError::TooLong));
+    assert!(read(&("a && ".repeat(500) + "a")).is_ok());
+    let slow = format!("echo {}", "x ".repeat(10_000));
+    assert!(read(&slow).is_ok());
+    let found = read_within(&slow, Duration::ZERO);
+    assert_eq!(found, Err(ShellLineError::TooLong));
 }
 
 #[test]

@@ -15,22 +15,41 @@ pub(super) struct Word {
     fixed_end: usize,
 }
 
-impl Word {
-    /// Reads the word at `node` of `source`.
-    pub(super) fn read(node: Node<'_>, source: &str) -> Self {
-        let mut word = Self {
+impl Default for Word {
+    /// Returns the word without a letter.
+    fn default() -> Self {
+        Self {
             text: String::new(),
             is_fixed: true,
             is_pattern: false,
             fixed_end: 0,
-        };
+        }
+    }
+}
+
+impl Word {
+    /// Reads the word at `node` of `source`.
+    pub(super) fn read(node: Node<'_>, source: &str) -> Self {
+        let mut word = Self::default();
         word.take(node, source);
+        word
+    }
+
+    /// Returns the beginning, up to the last part that is not known, and the known rest.
+    pub(super) fn split(&self) -> (&str, &str) {
+        self.text.split_at(self.text.len() - self.fixed_end)
+    }
+
+    /// Returns the word with a known text behind it.
+    pub(super) fn followed_by(&self, text: &str) -> Self {
+        let mut word = self.clone();
+        word.fixed(text);
         word
     }
 
     /// Returns the last part of a path, where it is known and there is one.
     pub(super) fn base(&self) -> Option<&str> {
-        let known = &self.text[self.text.len() - self.fixed_end..];
+        let (_, known) = self.split();
         let base = match known.rsplit_once('/') {
             Some((_, base)) => base,
             None if self.is_fixed => known,
@@ -45,6 +64,7 @@ impl Word {
         match node.kind() {
             "word" | "number" | "test_operator" | "regex" => {
                 self.is_pattern |= is_pattern(text);
+                let text = self.home(text);
                 self.fixed(&plain(text));
             }
             "raw_string" => self.fixed(text.trim_matches('\'')),
@@ -75,8 +95,25 @@ impl Word {
     /// Takes in what stands between the parts of a word.
     fn between(&mut self, node: &Node<'_>, text: Option<&str>) {
         let text = text.unwrap_or_default();
-        self.is_pattern |= node.kind() != "string" && is_pattern(text);
-        self.fixed(text);
+        if node.kind() == "string" {
+            self.fixed(text);
+        } else {
+            self.is_pattern |= is_pattern(text);
+            let text = self.home(text);
+            self.fixed(text);
+        }
+    }
+
+    /// Takes in the `~` with which a word without quotes may begin, and returns the rest: where it leads is not known.
+    fn home<'a>(&mut self, text: &'a str) -> &'a str {
+        if !self.text.is_empty() || !text.starts_with('~') {
+            return text;
+        }
+        let (home, rest) = text.split_at(text.find('/').unwrap_or(text.len()));
+        self.text.push_str(home);
+        self.is_fixed = false;
+        self.fixed_end = 0;
+        rest
     }
 
     fn fixed(&mut self, text: &str) {

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use super::word::Word;
 
 /// Commands that run what stands in their arguments, with how many arguments of their own come before it.
-const WRAPPERS: [(&str, usize); 30] = [
+const WRAPPERS: [(&str, usize); 38] = [
     ("builtin", 0),
     ("busybox", 0),
+    ("chronic", 0),
     ("chroot", 1),
     ("chrt", 1),
     ("command", 0),
     ("coproc", 0),
+    ("dbus-run-session", 0),
     ("doas", 0),
     ("env", 0),
     ("exec", 0),
@@ -24,18 +26,24 @@ const WRAPPERS: [(&str, usize); 30] = [
     ("nsenter", 0),
     ("parallel", 0),
     ("pkexec", 0),
+    ("prlimit", 0),
+    ("runuser", 0),
     ("setarch", 1),
     ("setpriv", 0),
     ("setsid", 0),
+    ("ssh-agent", 0),
     ("stdbuf", 0),
     ("strace", 0),
     ("sudo", 0),
+    ("systemd-run", 0),
     ("taskset", 1),
     ("time", 0),
     ("timeout", 1),
+    ("unbuffer", 0),
     ("unshare", 0),
     ("watch", 0),
     ("xargs", 0),
+    ("xvfb-run", 0),
 ];
 /// Commands that run what follows one of these.
 const FINDERS: [&str; 2] = ["fd", "find"];
@@ -74,6 +82,11 @@ fn starts_of(words: &[Word]) -> Vec<usize> {
     let Some((_, own)) = wrapper else {
         return Vec::new();
     };
+    let asks = |word: &Word| matches!(word.text.as_str(), "-v" | "-V");
+    if base == "command" && words.get(1).is_some_and(asks) {
+        // It says where a program lies.
+        return Vec::new();
+    }
     let mut own = *own;
     let mut may_be_value = false;
     let mut found = Vec::new();

@@ -14,7 +14,7 @@ pub(in crate::tools) struct Turn {
 }
 
 impl Turn {
-    /// Waits until nobody changes any of `files`, and takes them all at once, so that nobody waits in a ring. It is not to
+    /// Waits until nobody changes any of `files`, and takes them all at once, so that nobody waits in a cycle. It is not to
     /// be held over an await.
     pub(super) fn take(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let files: BTreeSet<PathBuf> = files.into_iter().collect();

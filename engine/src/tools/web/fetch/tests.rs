@@ -114,7 +114,7 @@ async fn a_redirect_is_followed_as_far_as_its_target_is_listed() {
         Mock::given(path(from.to_owned())).respond_with(answer)
     };
     leads("/near", "/page").mount(&server).await;
-    leads("/ring", "/ring").mount(&server).await;
+    leads("/itself", "/itself").mount(&server).await;
     let inside = format!("http://127.0.0.1:{}/page", server.address().port());
     leads("/inside", &inside).mount(&server).await;
     serve(&server, "/page", "text/plain", "the page").await;
@@ -123,7 +123,7 @@ async fn a_redirect_is_followed_as_far_as_its_target_is_listed() {
     assert!(output.text.ends_with("the page"), "{}", output.text);
     for (page, part) in [
         ("/inside", "does not list"),
-        ("/ring", "5 times"),
+        ("/itself", "5 times"),
         ("/gone", "404"),
     ] {
         let output = fetched(&tool, &at(&server, page)).await;

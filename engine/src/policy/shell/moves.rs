@@ -1,0 +1,151 @@
+//! Follows to which directories a text goes, and for which of its parts that may count.
+
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::word::Word;
+
+/// Is where something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At this byte of the line.
+    At(usize),
+    /// Where it runs is not known: it is called from elsewhere.
+    Anywhere,
+}
+
+/// Is a change of the directory.
+#[derive(Debug)]
+pub(super) struct Move {
+    /// Where to; none where that is not known.
+    pub(super) to: Option<String>,
+    /// The bytes for which it may count.
+    pub(super) reach: Range<usize>,
+}
+
+impl Move {
+    /// Says whether what stands at `place` may run behind it.
+    pub(super) fn may_count_at(&self, place: Place) -> bool {
+        match place {
+            Place::At(at) => self.reach.contains(&at),
+            Place::Anywhere => true,
+        }
+    }
+}
+
+/// Is what a part of a text means for the directories of those in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nesting {
+    /// Nothing.
+    Plain,
+    /// They are left at this byte.
+    Closed(usize),
+    /// What begins at this byte may run again.
+    Repeated(usize),
+    /// What begins at this byte runs where it is called.
+    Called(usize),
+}
+
+/// Is what lies around a part of a text, from the outermost.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings(Vec<Nesting>);
+
+impl Surroundings {
+    /// Goes into the parts of `node`.
+    pub(super) fn enter(&mut self, node: Node<'_>) {
+        self.0.push(match node.kind() {
+            "subshell" | "command_substitution" | "process_substitution" => {
+                Nesting::Closed(node.end_byte())
+            }
+            "for_statement" | "c_style_for_statement" | "while_statement" => {
+                Nesting::Repeated(node.start_byte())
+            }
+            "function_definition" => Nesting::Called(node.start_byte()),
+            _ => Nesting::Plain,
+        });
+    }
+
+    /// Leaves the part that was entered last.
+    pub(super) fn leave(&mut self) {
+        self.0.pop();
+    }
+
+    /// Returns where a part runs that begins at this byte.
+    pub(super) fn place(&self, at: usize) -> Place {
+        let is_called = |one: &Nesting| matches!(one, Nesting::Called(_));
+        if self.0.iter().any(is_called) {
+            Place::Anywhere
+        } else {
+            Place::At(at)
+        }
+    }
+
+    /// Returns the change that a command makes which ends at this byte.
+    pub(super) fn change(&self, to: Option<String>, at: usize) -> Move {
+        let mut one = Move {
+            to,
+            reach: at..usize::MAX,
+        };
+        for around in self.0.iter().rev() {
+            match *around {
+                Nesting::Plain => {}
+                Nesting::Closed(end) => {
+                    one.reach.end = end;
+                    break;
+                }
+                // How often it is made is not known.
+                Nesting::Repeated(start) | Nesting::Called(start) => {
+                    one.to = None;
+                    one.reach.start = start;
+                }
+            }
+        }
+        one
+    }
+}
+
+/// Is where a `cd` leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// To where the line has been: to no other directory.
+    Back,
+    /// To this one, where it is known.
+    To(Option<String>),
+}
+
+/// Returns where a `cd` with these words leads.
+pub(super) fn destination(words: &[Word]) -> Destination {
+    let mut rest = words.iter();
+    let mut to = rest.next();
+    while let Some(word) = to.filter(|word| word.is_fixed) {
+        match word.text.as_str() {
+            "--" => {
+                to = rest.next();
+                break;
+            }
+            text if is_turn(text) => return Destination::Back,
+            text if text.starts_with('-') && text != "-" => to = rest.next(),
+            _ => break,
+        }
+    }
+    if to.is_some_and(|word| word.is_fixed && word.text == "-") {
+        Destination::Back
+    } else {
+        Destination::To(to.and_then(known))
+    }
+}
+
+/// Returns the directory that a word names.
+pub(super) fn known(word: &Word) -> Option<String> {
+    let is_known = word.is_fixed && !word.is_pattern && !word.text.is_empty();
+    Some(word.text.clone()).filter(|_| is_known)
+}
+
+/// Says whether a text names a directory of those where the line has been, as `pushd +1` does.
+fn is_turn(text: &str) -> bool {
+    let number = text.strip_prefix(['-', '+']);
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
