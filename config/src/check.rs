@@ -1,5 +1,7 @@
 //! Checks what the types of the configuration cannot say: bounds, and values that must fit each other.
 
+mod prices;
+
 use std::collections::BTreeMap;
 
 use ropewalk_schemas::advice::Words;
@@ -364,7 +366,7 @@ fn together(config: &Config) -> Option<Fault> {
             "must be at most `monitor.component_down_seconds`".into(),
         );
     }
-    unknown_providers(config)
+    unknown_providers(config).or_else(|| prices::first_fault(config))
 }
 
 /// A provider of `[providers]` without a kind only changes a shipped one, and must then say something.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
@@ -83,7 +84,7 @@ impl Environment {
         let texts = texts.filter_map(|(name, value)| Some((name, value.to_str()?)));
         texts.flat_map(|(name, value)| {
             // A file with secrets is named in the open.
-            let is_named = is_secret(&name.to_string_lossy()) && !value.starts_with('/');
+            let is_named = is_secret(&name.to_string_lossy()) && !names_file(Path::new(value));
             let whole = is_named.then_some(value);
             whole.into_iter().chain(credentials(value))
         })
@@ -128,6 +129,17 @@ impl Environment {
     }
 }
 
+/// Says that `value` is the path of a file that is there, or that lies where others do. A key begins with `/` as well, as
+/// every 64th does that base64 writes, and leads nowhere.
+fn names_file(value: &Path) -> bool {
+    let mut below_root = value.ancestors().filter(|place| place.parent().is_some());
+    let is_there = |place: &Path| match place.try_exists() {
+        Ok(is_there) => is_there,
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    };
+    value.is_absolute() && below_root.any(is_there)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,21 +169,27 @@ mod tests {
         let environment = Environment::from_pairs([
             ("ANTHROPIC_API_KEY", "canary-1"),
             ("PGPASSWORD", "canary-2"),
+            ("AWS_SECRET_ACCESS_KEY", "/canary+of/forty-letters-in-all"),
+            ("SIGNING_KEY", "/canary-of-one-part"),
             ("nats_token", "canary-3"),
             ("MYSQL_PWD", "canary-4"),
             ("DATABASE_URL", "postgres://ada:canary-5@host/walks"),
             ("REMOTE", "https://canary-of-twenty-letters@host/x"),
             ("PLAIN", "https://ada@host/x"),
             ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/file.json"),
+            ("KEY_FILE", "/etc/not/there/yet.pem"),
+            ("TOKEN_FILE", "/etc/passwd"),
             ("HOME", "/home/ada"),
         ]);
         let secrets: Vec<&str> = environment.secrets().collect();
         let expected = [
             "canary-1",
+            "/canary+of/forty-letters-in-all",
             "canary-5",
             "canary-4",
             "canary-2",
             "canary-of-twenty-letters",
+            "/canary-of-one-part",
             "canary-3",
         ];
         assert_eq!(secrets, expected);

@@ -6,6 +6,7 @@ mod models;
 mod notices;
 mod people;
 mod policy;
+mod prices;
 mod project;
 mod sandbox;
 mod server;
@@ -32,6 +33,7 @@ pub use people::PersonRecord;
 pub use policy::{
     InvalidRule, Permission, PermissionMode, PolicySettings, Rule, RuleAction, ScopedRules,
 };
+pub use prices::{PriceSettings, PriceSourceSettings};
 pub use project::{
     BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
     RehearsalSettings, StoreLocation, StoreSettings, Transport,

@@ -7,12 +7,12 @@ use ropewalk_config::settings::{SandboxMode, Transport};
 use ropewalk_config::{Config, ConfigError, Environment, Origin};
 use ropewalk_schemas::advice::Words;
 
-/// A user and a project on disk.
-struct Desk {
+/// The files of a user and of a project.
+struct Files {
     root: tempfile::TempDir,
 }
 
-impl Desk {
+impl Files {
     fn new() -> std::io::Result<Self> {
         let root = tempfile::tempdir()?;
         std::fs::create_dir_all(root.path().join("home/.config/ropewalk"))?;
@@ -68,10 +68,10 @@ impl Desk {
 
 #[test]
 fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
-    let desk = Desk::new()?
+    let files = Files::new()?
         .user("[build]\nloops = 11\ntries = 11\ninstalls = 11\nrebases = 11\n")?
         .project("[build]\ntries = 12\ninstalls = 12\nrebases = 12\n")?;
-    let loaded = desk.load(
+    let loaded = files.load(
         &[
             ("ROPEWALK_BUILD__INSTALLS", "13"),
             ("ROPEWALK_BUILD__REBASES", "13"),
@@ -154,7 +154,7 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
     ];
     for (text, expected) in cases {
-        let refusal = Desk::new()?.project(text)?.refusal(&[], &[]);
+        let refusal = Files::new()?.project(text)?.refusal(&[], &[]);
         for part in expected {
             assert!(refusal.contains(part), "{refusal}\n  lacks: {part}");
         }
@@ -165,7 +165,7 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
 
 #[test]
 fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
-    let desk = Desk::new()?;
+    let files = Files::new()?;
     for (variable, value, expected) in [
         (
             "ROPEWALK_BUILD__LOOPS",
@@ -179,7 +179,7 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
             "$ROPEWALK_SANDBOX: `sandbox.mode`",
         ),
     ] {
-        let refusal = desk.refusal(&[(variable, value)], &[]);
+        let refusal = files.refusal(&[(variable, value)], &[]);
         assert!(refusal.contains(expected), "{refusal}");
     }
     for (flag, expected) in [
@@ -195,7 +195,7 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
             "sign of life each 15 s, so 30 is the least",
         ),
     ] {
-        let refusal = desk.refusal(&[], &[flag]);
+        let refusal = files.refusal(&[], &[flag]);
         assert!(refusal.contains(expected), "{refusal}");
     }
     Ok(())
@@ -203,16 +203,16 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
 
 #[test]
 fn what_the_machine_says_holds_over_all_and_a_flag_against_it_is_refused() -> anyhow::Result<()> {
-    let desk = Desk::new()?
+    let files = Files::new()?
         .user("[build]\nloops = 11\n[sandbox]\nmode = \"off\"\n")?
         .project("[build]\ntries = 12\n")?;
-    let path = desk.root.path().join("managed.toml");
+    let path = files.root.path().join("managed.toml");
     let load = |text: &str, flags: &[&str]| -> Result<ropewalk_config::LoadedConfig, ConfigError> {
         std::fs::write(&path, text).unwrap();
         let variables = [("ROPEWALK_BUILD__INSTALLS", "13")];
-        let environment = desk.environment(&variables).managed_by(&path);
+        let environment = files.environment(&variables).managed_by(&path);
         let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
-        Config::load(&desk.directory(), &environment, &flags)
+        Config::load(&files.directory(), &environment, &flags)
     };
     let rule =
         "[[policy.rules]]\npermission = \"bash\"\npattern = \"git push *\"\naction = \"deny\"\n";
@@ -261,21 +261,21 @@ fn what_the_machine_says_holds_over_all_and_a_flag_against_it_is_refused() -> an
     assert!(refused("[build]\nlops = 1\n", &[]).contains("managed.toml:2: `build.lops`"));
     std::fs::remove_file(&path)?;
     std::fs::create_dir(&path)?;
-    let environment = desk.environment(&[]).managed_by(&path);
-    assert!(Config::load(&desk.directory(), &environment, &[]).is_err());
+    let environment = files.environment(&[]).managed_by(&path);
+    assert!(Config::load(&files.directory(), &environment, &[]).is_err());
     Ok(())
 }
 
 #[test]
 fn the_variables_of_opentelemetry_stand_above_files_and_below_our_own() -> anyhow::Result<()> {
-    let desk = Desk::new()?.user("[telemetry]\nendpoint = \"http://file:1\"\n")?;
+    let files = Files::new()?.user("[telemetry]\nendpoint = \"http://file:1\"\n")?;
     let otel = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:2");
     let headers = (
         "OTEL_EXPORTER_OTLP_HEADERS",
         "authorization=Bearer%20canary-of-otel",
     );
     let endpoint = |more: &[(&str, &str)]| -> anyhow::Result<(Option<String>, String)> {
-        let loaded = desk.load(more, &[])?;
+        let loaded = files.load(more, &[])?;
         let endpoint = loaded
             .config
             .telemetry
@@ -289,13 +289,13 @@ fn the_variables_of_opentelemetry_stand_above_files_and_below_our_own() -> anyho
     assert_eq!(origin, "$OTEL_EXPORTER_OTLP_ENDPOINT");
     let (url, _) = endpoint(&[otel, ("ROPEWALK_TELEMETRY__ENDPOINT", "http://own:3")])?;
     assert_eq!(url.as_deref(), Some("http://own:3/"));
-    let refusal = desk.refusal(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "no address")], &[]);
+    let refusal = files.refusal(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "no address")], &[]);
     assert!(
         refusal.starts_with("$OTEL_EXPORTER_OTLP_ENDPOINT: `telemetry.endpoint`"),
         "{refusal}"
     );
-    let environment = desk.environment(&[headers]);
-    let secrets = Config::load(&desk.directory(), &environment, &[])?.secrets(&environment);
+    let environment = files.environment(&[headers]);
+    let secrets = Config::load(&files.directory(), &environment, &[])?.secrets(&environment);
     assert!(
         secrets.contains(&"Bearer canary-of-otel".to_owned()),
         "{secrets:?}"
@@ -325,7 +325,7 @@ fn what_is_said_of_an_address_that_cannot_be_read_holds_no_login() -> anyhow::Re
     ] {
         let (section, name) = key.split_once('.').context("a key is dotted")?;
         let text = format!("[{section}]\n{name} = '{address}'\n");
-        let refusal = Desk::new()?.user(&text)?.refusal(&[], &[]);
+        let refusal = Files::new()?.user(&text)?.refusal(&[], &[]);
         assert!(refusal.contains(shown), "{refusal}");
         assert!(!refusal.contains("canary"), "{refusal}");
     }
@@ -335,8 +335,8 @@ fn what_is_said_of_an_address_that_cannot_be_read_holds_no_login() -> anyhow::Re
 #[test]
 fn a_hook_is_as_secret_as_its_path() -> anyhow::Result<()> {
     let address = "https://hooks.test/services/canary-of-twenty-letters";
-    let desk = Desk::new()?.user(&format!("[notices]\nwebhook_url = \"{address}\"\n"))?;
-    let secrets = desk.load(&[], &[])?.secrets(&desk.environment(&[]));
+    let files = Files::new()?.user(&format!("[notices]\nwebhook_url = \"{address}\"\n"))?;
+    let secrets = files.load(&[], &[])?.secrets(&files.environment(&[]));
     assert_eq!(secrets, ["canary-of-twenty-letters"]);
     Ok(())
 }
@@ -348,7 +348,7 @@ fn a_value_may_be_quoted_as_in_a_file() -> anyhow::Result<()> {
         "sandbox='off'",
         "models.chat=\"a/b\"",
     ];
-    let loaded = Desk::new()?.load(&[], &flags)?;
+    let loaded = Files::new()?.load(&[], &flags)?;
     let name = loaded.config.project.name.map(|name| name.to_string());
     assert_eq!(name.as_deref(), Some("walks"));
     assert_eq!(loaded.config.sandbox.mode, SandboxMode::Off);
@@ -358,7 +358,7 @@ fn a_value_may_be_quoted_as_in_a_file() -> anyhow::Result<()> {
 
 #[test]
 fn texts_that_look_like_numbers_stay_texts() -> anyhow::Result<()> {
-    let loaded = Desk::new()?.load(
+    let loaded = Files::new()?.load(
         &[
             ("ROPEWALK_PROJECT__NAME", "2048"),
             ("ROPEWALK_SANDBOX", "off"),
@@ -383,8 +383,8 @@ fn texts_that_look_like_numbers_stay_texts() -> anyhow::Result<()> {
 
 #[test]
 fn an_empty_or_absent_file_changes_nothing() -> anyhow::Result<()> {
-    let absent = Desk::new()?.load(&[("ROPEWALK_FAILPOINTS", "x")], &[])?;
-    let empty = Desk::new()?.project("")?.load(&[], &[])?;
+    let absent = Files::new()?.load(&[("ROPEWALK_FAILPOINTS", "x")], &[])?;
+    let empty = Files::new()?.project("")?.load(&[], &[])?;
     assert_eq!(absent.config, empty.config);
     assert_eq!(absent.config, Config::shipped()?);
     assert!(absent.project_file.is_none() && empty.project_file.is_some());
@@ -393,16 +393,16 @@ fn an_empty_or_absent_file_changes_nothing() -> anyhow::Result<()> {
 
 #[test]
 fn a_directory_in_the_place_of_a_file_is_refused() -> anyhow::Result<()> {
-    let desk = Desk::new()?;
-    std::fs::create_dir(desk.root.path().join("project/ropewalk.toml"))?;
-    assert!(desk.refusal(&[], &[]).ends_with("it is not a file"));
+    let files = Files::new()?;
+    std::fs::create_dir(files.root.path().join("project/ropewalk.toml"))?;
+    assert!(files.refusal(&[], &[]).ends_with("it is not a file"));
     Ok(())
 }
 
 #[test]
 fn every_value_is_shown_with_its_origin_and_without_passwords() -> anyhow::Result<()> {
-    let desk = Desk::new()?.project("[store]\nlocation = \"postgres://ada:canary@db/x\"\n")?;
-    let entries = desk.load(&[], &[])?.entries();
+    let files = Files::new()?.project("[store]\nlocation = \"postgres://ada:canary@db/x\"\n")?;
+    let entries = files.load(&[], &[])?.entries();
     let text = serde_json::to_string(&entries)?;
     assert!(!text.contains("canary"));
     let store = entries.iter().find(|entry| entry.key == "store.location");
@@ -427,7 +427,7 @@ fn every_value_is_shown_with_its_origin_and_without_passwords() -> anyhow::Resul
     ];
     assert_eq!(bus, expected);
     let (set, names): (_, Vec<&String>) = (
-        desk.load(&[], &["bus.inbox_prefix=\"x\""])?.entries(),
+        files.load(&[], &["bus.inbox_prefix=\"x\""])?.entries(),
         entries.iter().map(|entry| &entry.key).collect(),
     );
     let prefixes = set.iter().filter(|entry| entry.key == "bus.inbox_prefix");
@@ -441,9 +441,9 @@ fn every_value_is_shown_with_its_origin_and_without_passwords() -> anyhow::Resul
 
 #[test]
 fn paths_of_a_file_are_relative_to_it() -> anyhow::Result<()> {
-    let desk = Desk::new()?.project("[project]\nrepo = \"repo\"\nstate = \"./state\"\n")?;
-    let locations = desk.load(&[], &[])?.locations(&desk.environment(&[]))?;
-    let project = desk.root.path().join("project");
+    let files = Files::new()?.project("[project]\nrepo = \"repo\"\nstate = \"./state\"\n")?;
+    let locations = files.load(&[], &[])?.locations(&files.environment(&[]))?;
+    let project = files.root.path().join("project");
     assert_eq!(locations.repository, project.join("repo"));
     assert_eq!(locations.state, project.join("state"));
     assert_eq!(locations.name.as_str(), "repo");
@@ -452,25 +452,25 @@ fn paths_of_a_file_are_relative_to_it() -> anyhow::Result<()> {
 
 #[test]
 fn the_state_lies_in_the_state_directory_of_the_user_unless_told_otherwise() -> anyhow::Result<()> {
-    let desk = Desk::new()?.project("")?;
-    let environment = desk.environment(&[]);
-    let locations = desk.load(&[], &[])?.locations(&environment)?;
-    let home = desk.root.path().join("home");
+    let files = Files::new()?.project("")?;
+    let environment = files.environment(&[]);
+    let locations = files.load(&[], &[])?.locations(&environment)?;
+    let home = files.root.path().join("home");
     assert_eq!(locations.state, home.join(".local/state/ropewalk/project"));
-    let elsewhere = desk.root.path().join("elsewhere");
+    let elsewhere = files.root.path().join("elsewhere");
     let flag = format!("project.state={}", elsewhere.display());
-    let told = desk.load(&[], &[&flag])?.locations(&environment)?;
+    let told = files.load(&[], &[&flag])?.locations(&environment)?;
     assert_eq!(told.state, elsewhere);
-    let homeless = desk.load(&[], &[])?.locations(&Environment::default());
+    let homeless = files.load(&[], &[])?.locations(&Environment::default());
     assert_eq!(homeless, Err(ConfigError::NoStateHome));
     Ok(())
 }
 
 #[test]
 fn a_state_directory_inside_a_working_tree_is_refused() -> anyhow::Result<()> {
-    let desk = Desk::new()?.project("[project]\nstate = \"deep/state\"\n")?;
-    std::fs::create_dir(desk.root.path().join("project/.git"))?;
-    let refused = desk.load(&[], &[])?.locations(&desk.environment(&[]));
+    let files = Files::new()?.project("[project]\nstate = \"deep/state\"\n")?;
+    std::fs::create_dir(files.root.path().join("project/.git"))?;
+    let refused = files.load(&[], &[])?.locations(&files.environment(&[]));
     assert!(matches!(
         refused,
         Err(ConfigError::StateInWorkingTree { .. })
@@ -480,8 +480,8 @@ fn a_state_directory_inside_a_working_tree_is_refused() -> anyhow::Result<()> {
 
 #[test]
 fn a_state_directory_that_a_link_leads_into_a_working_tree_is_refused() -> anyhow::Result<()> {
-    let desk = Desk::new()?;
-    let root = desk.root.path();
+    let files = Files::new()?;
+    let root = files.root.path();
     std::fs::create_dir_all(root.join("tree/.git"))?;
     std::os::unix::fs::symlink(root.join("tree"), root.join("link"))?;
     for state in ["../link", "../link/not-yet/state"] {
@@ -489,7 +489,9 @@ fn a_state_directory_that_a_link_leads_into_a_working_tree_is_refused() -> anyho
             "project.state={}",
             root.join("project").join(state).display()
         );
-        let refused = desk.load(&[], &[&flag])?.locations(&desk.environment(&[]));
+        let refused = files
+            .load(&[], &[&flag])?
+            .locations(&files.environment(&[]));
         let is_refused = matches!(refused, Err(ConfigError::StateInWorkingTree { .. }));
         assert!(is_refused, "{state}: {refused:?}");
     }
@@ -547,12 +549,12 @@ fn the_defaults_name_every_key() -> anyhow::Result<()> {
 /// Whatever a file holds is a configuration, or is refused in words that name what is wrong.
 #[test]
 fn fuzz_config() {
-    let desk = Desk::new().unwrap_or_else(|error| panic!("{error}"));
-    let file = desk.root.path().join("project/ropewalk.toml");
-    let environment = desk.environment(&[]);
+    let files = Files::new().unwrap_or_else(|error| panic!("{error}"));
+    let file = files.root.path().join("project/ropewalk.toml");
+    let environment = files.environment(&[]);
     let check = |input: &[u8]| {
         std::fs::write(&file, input).unwrap_or_else(|error| panic!("{error}"));
-        match Config::load_whoever_wrote_it(&desk.directory(), &environment, &[]) {
+        match Config::load_whoever_wrote_it(&files.directory(), &environment, &[]) {
             Ok(loaded) => format!(
                 "{} {}",
                 loaded.trust.is_some(),
@@ -591,10 +593,7 @@ fn fuzz_config() {
         "inf",
         "1979-05-27",
     ];
-    ropewalk_tests::fuzz::Target {
-        name: "config",
-        words: &words,
-        check: &check,
-    }
-    .run();
+    let (words, check) = (&words, &check);
+    let name = "config";
+    ropewalk_tests::fuzz::Target { name, words, check }.run();
 }

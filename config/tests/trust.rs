@@ -63,6 +63,27 @@ impl Clone {
     }
 }
 
+/// Asserts that a repository with `text` is refused in one line for `key`, until somebody trusts it.
+fn assert_refused_until_trusted(text: &str, key: &str) -> anyhow::Result<()> {
+    let clone = Clone::with(text)?;
+    let refused = clone.refused();
+    assert!(
+        refused.iter().any(|refused| refused == key),
+        "{text}: {refused:?}"
+    );
+    let Err(refused) = clone.load(&clone.directory()) else {
+        anyhow::bail!("{text}: nobody trusted it");
+    };
+    let line = Words::of(&refused).to_string();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    for wanted in ["clone/ropewalk.toml", "`ropewalk trust`"] {
+        assert!(line.contains(wanted), "{line}");
+    }
+    clone.trust()?;
+    assert_eq!(clone.refused(), [""; 0], "{text}");
+    Ok(())
+}
+
 #[test]
 fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::Result<()> {
     let cases = [
@@ -89,6 +110,11 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
         (
             "[providers.x]\nkind = \"scripted\"\nscript = \"x.yaml\"",
             "providers.x.kind",
+        ),
+        (
+            "[providers.anthropic]\nprices = [{ model = \"claude-*\", input = 0, output = 0 }]\n\
+             priced = { date = \"2026-11-20\", source = \"nobody\" }",
+            "providers.anthropic.prices",
         ),
         ("[rehearsal]\nperson = \"person.yaml\"", "rehearsal.person"),
         (
@@ -126,20 +152,7 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
         ),
     ];
     for (text, key) in cases {
-        let clone = Clone::with(text)?;
-        let refused = clone.refused();
-        assert!(
-            refused.iter().any(|refused| refused == key),
-            "{text}: {refused:?}"
-        );
-        let refused = clone.load(&clone.directory()).map(|_| ()).unwrap_err();
-        let line = Words::of(&refused).to_string();
-        assert_eq!(line.lines().count(), 1, "{line}");
-        for wanted in ["clone/ropewalk.toml", "`ropewalk trust`"] {
-            assert!(line.contains(wanted), "{line}");
-        }
-        clone.trust()?;
-        assert_eq!(clone.refused(), [""; 0], "{text}");
+        assert_refused_until_trusted(text, key)?;
     }
     Ok(())
 }

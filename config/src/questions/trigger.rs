@@ -21,7 +21,7 @@ macro_rules! triggers {
             }
 
             /// Says in a few words what makes the agent ask, for people.
-            pub fn told(self) -> &'static str {
+            pub fn in_words(self) -> &'static str {
                 let text = match self { $( Self::$variant => $doc ),+ };
                 text.trim().trim_end_matches('.')
             }
@@ -99,7 +99,7 @@ triggers! {
     /// What is done for a build ended the program too often.
     BuildHeld = "build_held" ("idea", "why"),
     /// A build has ended.
-    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "buts"),
+    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "gate", "buts"),
     /// The branch of a build could not be merged.
     LandingRefused = "landing_refused" ("branch", "into", "why"),
     /// A budget is used up.

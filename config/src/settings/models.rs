@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ropewalk_schemas::advice::Words;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, SandboxMode};
+use super::{Config, PriceSettings, PriceSourceSettings, SandboxMode};
 use crate::error::ConfigError;
 
 /// The models by role.
@@ -191,7 +191,7 @@ pub enum ProviderKind {
 }
 
 /// What is changed about a shipped provider, or known of an added one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderSettings {
     /// The wire format; must be given for a provider that is not shipped.
@@ -209,6 +209,12 @@ pub struct ProviderSettings {
     /// Which of its models see pictures: names, or the beginning of names followed by `*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
+    /// What its models cost; where nothing is said of one, what ships holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<PriceSettings>,
+    /// When and where these prices were read; there are none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priced: Option<PriceSourceSettings>,
     /// The replies of a scripted provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,

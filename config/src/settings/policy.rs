@@ -162,6 +162,11 @@ impl Rule {
         paths.is_some_and(|glob| glob.matches(path))
     }
 
+    /// Says whether it may be about a path of which only the end is known; that is empty where nothing is.
+    pub fn may_match_path_ending(&self, end: &str) -> bool {
+        self.pattern.paths.is_some() && may_end(&self.pattern.text, end)
+    }
+
     /// Says whether it is about a command of these words, joined by single spaces.
     pub fn matches_command(&self, words: &str) -> bool {
         let commands = self.pattern.commands.as_ref();
@@ -220,6 +225,23 @@ impl RulePattern {
             paths,
             commands,
         })
+    }
+}
+
+/// Says whether a path that `glob` matches may end so. Of both the last part is looked at, and what is not a name in `glob` may
+/// be any.
+fn may_end(glob: &str, end: &str) -> bool {
+    let last = glob.rsplit('/').next().unwrap_or_default();
+    let literal = last.rsplit(['*', '?', '[', ']', '{', '}', '\\']).next();
+    let literal = literal.unwrap_or_default();
+    let is_name = literal.len() == last.len();
+    match end.rsplit_once('/') {
+        Some((_, name)) if is_name => name == last,
+        Some((_, name)) => GlobPattern::parse(last)
+            .ok()
+            .is_none_or(|glob| glob.matches(name)),
+        None if is_name => last.ends_with(end),
+        None => literal.ends_with(end) || end.ends_with(literal),
     }
 }
 
@@ -294,6 +316,35 @@ mod tests {
         }
         let any = rule("*", "**");
         assert!(any.matches_path("src/a") && any.matches_command("rm -rf /"));
+    }
+
+    #[test]
+    fn a_path_of_which_only_the_end_is_known_may_be_one_that_ends_so() {
+        let rows = [
+            ("**/.env", "", true),
+            ("**/.env", "nv", true),
+            ("**/.env", ".env", true),
+            ("**/.env", "/.env", true),
+            ("**/.env", "/deep/.env", true),
+            ("**/.env", "x.env", false),
+            ("**/.env", "/x.env", false),
+            ("**/.env", "/.env/x", false),
+            ("**/.env", ".txt", false),
+            ("secrets/*.pem", "/a.pem", true),
+            ("secrets/*.pem", "a.pem", true),
+            ("secrets/*.pem", ".log", false),
+            ("secrets/*.pem", "/a.log", false),
+            ("**/*.{env,pem}", "/a.pem", true),
+            ("**/*.{env,pem}", "/a.log", false),
+            ("{a,b/.env}", "/.env", true),
+            ("src/**", "/a.log", true),
+            ("src/**", ".log", true),
+        ];
+        for (pattern, end, expected) in rows {
+            let found = rule("write", pattern).may_match_path_ending(end);
+            assert_eq!(found, expected, "{pattern} {end}");
+        }
+        assert!(!rule("bash", "*").may_match_path_ending(""));
     }
 
     #[test]

@@ -272,6 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn a_price_always_loosens_for_a_low_one_holds_no_budget() {
+        let of = |output: u32| json!([{ "model": "a", "input": 1, "output": output }]);
+        let key = "providers.openrouter.prices";
+        check(key, &of(1), None, true);
+        check(key, &of(1), Some(&of(2)), true);
+        check(key, &of(3), Some(&of(2)), true);
+        check(key, &json!([]), Some(&of(2)), true);
+        check(key, &of(2), Some(&of(2)), false);
+        let date = json!("2026-11-20");
+        check("providers.openrouter.priced.date", &date, None, true);
+    }
+
+    #[test]
     fn a_repository_may_lie_below_its_file_and_nowhere_else() {
         let above = tempfile::tempdir().unwrap();
         let base = above.path().canonicalize().unwrap().join("clone");
