@@ -33,6 +33,7 @@ use stamps::Stamps;
 use survey::Pace;
 pub(crate) use survey::Survey;
 use sweep::TrackedPaths;
+pub use sweep::remove_tree;
 
 /// With more files to restore than this, git makes the whole tree anew in one go.
 const MOST_RESTORED: usize = 1_000;
@@ -203,7 +204,7 @@ impl Checkout {
         let tree = self.tree.clone();
         let removed = blocking(move || {
             for path in survey.extra.iter().chain(survey.suspects()) {
-                sweep::remove(&tree.join(OsStr::from_bytes(path)))?;
+                remove_tree(&tree.join(OsStr::from_bytes(path)))?;
             }
             Ok(())
         });
@@ -244,7 +245,7 @@ impl Checkout {
         }
         let tree = self.tree.clone();
         let cleared = blocking(move || {
-            sweep::remove(&tree)?;
+            remove_tree(&tree)?;
             fs::create_dir_all(&tree)
         });
         cleared.await.map_err(GitError::files(&self.tree))
@@ -288,7 +289,7 @@ fn clear_scratch(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(".tmp") {
             // One that stays is in nobody's way.
-            sweep::remove(&entry.path()).ok();
+            remove_tree(&entry.path()).ok();
         }
     }
 }

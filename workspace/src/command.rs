@@ -1,5 +1,7 @@
 //! Runs a command and ends all that it started, bounded in time and output, with an environment by allow-list.
 
+mod probe;
+
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,16 @@ pub enum Program {
     },
     /// A line for `sh -c`.
     Shell(String),
+}
+
+impl Program {
+    /// Returns the name or the path of what is started, and its arguments.
+    fn words(&self) -> (OsString, Vec<OsString>) {
+        match self {
+            Self::Executable { name, arguments } => (name.clone(), arguments.clone()),
+            Self::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
+        }
+    }
 }
 
 /// A command, where and how it runs.
@@ -93,6 +105,10 @@ impl CommandSpec {
         }
     }
 
+    fn is_line(&self) -> bool {
+        matches!(self.program, Program::Shell(_))
+    }
+
     /// Lets the command change what is in `directory`, where commands are confined.
     pub fn with_writable(mut self, directory: impl Into<PathBuf>) -> Self {
         self.reach.writable.push(directory.into());
@@ -143,6 +159,19 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
+    /// What comes of a command whose program is not there.
+    fn missing(spec: &CommandSpec) -> Self {
+        Self {
+            status: CommandStatus::Missing,
+            stdout: String::new(),
+            stderr: String::new(),
+            truncated: false,
+            duration: Duration::ZERO,
+            denial: None,
+            shell: spec.is_line(),
+        }
+    }
+
     /// Says that the command exited with code 0.
     pub fn succeeded(&self) -> bool {
         self.status == CommandStatus::Exited(0)
@@ -218,23 +247,60 @@ impl CommandRunner {
             .as_ref()
             .map(|sandbox| sandbox.door(&spec.reach));
         let door = door.transpose()?.flatten();
+        self.run_by(door, spec, cancel, heard).await
+    }
+
+    /// Runs `spec`, which reaches hosts by `door`; where its program is not on the `PATH`, nothing is started.
+    async fn run_by(
+        &self,
+        door: Option<Door>,
+        spec: &CommandSpec,
+        cancel: &CancellationToken,
+        heard: Option<&OutputListener<'_>>,
+    ) -> Result<CommandOutput, CommandError> {
+        let (command, variables) = (spec.program.words(), self.variables(spec));
+        if process::found(&command.0, &variables).is_none() {
+            return Ok(CommandOutput::missing(spec));
+        }
         let group = self.sandbox.as_ref().map(Sandbox::group);
         let group = group.transpose()?.flatten();
         let way = Way {
             door: door.as_ref().map(Door::socket),
             group: group.as_ref(),
         };
+        let (program, arguments) = match &self.sandbox {
+            Some(sandbox) => sandbox.confine(command, &spec.directory, &spec.reach, way)?,
+            None => command,
+        };
         let invocation = Invocation {
+            program,
+            arguments,
+            directory: &spec.directory,
+            variables,
+            timeout: spec.timeout,
+            output_limit_bytes: spec.output_limit_bytes,
+            stdin: spec.stdin.as_deref(),
+            daemons: true,
             heard,
-            ..self.invocation(spec, way)?
         };
         let running = process::run(invocation, cancel);
         let mut finished = tokio::select! {
             finished = running => finished?,
-            never = beside(way.group, door.as_ref()) => match never {},
+            never = beside(group.as_ref(), door.as_ref()) => match never {},
         };
         let stopped = end(group, &mut finished).await;
         let refusals = door.as_ref().map(Door::refusals).unwrap_or_default();
+        Ok(self.output_of(spec, finished, refusals, stopped))
+    }
+
+    /// Puts what a command did together with what was refused to it or stopped it.
+    fn output_of(
+        &self,
+        spec: &CommandSpec,
+        finished: ProcessOutput,
+        refusals: Vec<Refusal>,
+        stopped: Option<String>,
+    ) -> CommandOutput {
         let truncated = finished.stdout.truncated() || finished.stderr.truncated();
         let stdout = secrets::strike(&finished.stdout.text()).into_owned();
         let mut stderr = secrets::strike(&finished.stderr.text()).into_owned();
@@ -246,7 +312,7 @@ impl CommandRunner {
         let refused = refusals.into_iter().find(Refusal::is_denial);
         let refused = refused.map(Denial::Refused);
         let denied = |text: &str| sandbox?.denial(text, &spec.reach.writable);
-        Ok(CommandOutput {
+        CommandOutput {
             status: finished.status,
             truncated,
             duration: finished.duration,
@@ -256,8 +322,8 @@ impl CommandRunner {
                 .or_else(|| denied(&stdout)),
             stdout,
             stderr,
-            shell: matches!(spec.program, Program::Shell(_)),
-        })
+            shell: spec.is_line(),
+        }
     }
 
     /// Returns where commands find the objects of `clone`.
@@ -276,31 +342,14 @@ impl CommandRunner {
         process::locate(Path::new(program), self.environment.variables())
     }
 
-    fn invocation<'a>(
-        &'a self,
-        spec: &'a CommandSpec,
-        way: Way<'_>,
-    ) -> Result<Invocation<'a>, CommandError> {
-        let (program, arguments) = self.started(spec, way)?;
-        Ok(Invocation {
-            program,
-            arguments,
-            directory: Path::new(&spec.directory),
-            variables: self
-                .environment
-                .variables()
-                .iter()
-                .chain(&spec.environment)
-                .cloned()
-                .chain(self.scratch(spec).map(|place| ("TMPDIR".into(), place)))
-                .chain(self.owner.iter().map(|owner| (OWNER.into(), owner.into())))
-                .collect(),
-            timeout: spec.timeout,
-            output_limit_bytes: spec.output_limit_bytes,
-            stdin: spec.stdin.as_deref(),
-            daemons: true,
-            heard: None,
-        })
+    /// Returns the whole environment of a command.
+    fn variables(&self, spec: &CommandSpec) -> Vec<(OsString, OsString)> {
+        let inherited = self.environment.variables().iter();
+        let given = inherited.chain(&spec.environment).cloned();
+        given
+            .chain(self.scratch(spec).map(|place| ("TMPDIR".into(), place)))
+            .chain(self.owner.iter().map(|owner| (OWNER.into(), owner.into())))
+            .collect()
     }
 
     /// Returns the directory for scratch files, as the command sees it: one that is confined does not see that of the program.
@@ -309,27 +358,6 @@ impl CommandRunner {
             (Some(_), Some(_)) => Some(sandbox::SCRATCH.into()),
             (Some(_), None) => Some(sandbox::OWN_TMP.into()),
             (None, scratch) => scratch.as_ref().map(OsString::from),
-        }
-    }
-
-    /// Returns what to start, with what confines it.
-    fn started(
-        &self,
-        spec: &CommandSpec,
-        way: Way<'_>,
-    ) -> Result<(OsString, Vec<OsString>), CommandError> {
-        let command = match &spec.program {
-            Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
-            Program::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
-        };
-        // What is not there is told as such by whoever starts it.
-        let is_there = Path::new(&command.0).components().count() > 1
-            || self.locate(&command.0.to_string_lossy()).is_some();
-        match &self.sandbox {
-            Some(sandbox) if is_there => {
-                sandbox.confine(command, &spec.directory, &spec.reach, way)
-            }
-            _ => Ok(command),
         }
     }
 }

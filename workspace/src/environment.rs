@@ -11,11 +11,20 @@ const ALLOWED: [&str; 6] = [
     "LANG",
     "TMPDIR",
 ];
+/// Where programs are looked for where nobody says so.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The part of the process environment that children inherit, read once at start and passed in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The part of the process environment that children inherit, read once at start and passed in; it always has a `PATH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
+}
+
+impl Default for Environment {
+    /// Says where programs are, and nothing else.
+    fn default() -> Self {
+        Self::from_pairs::<OsString, OsString>([])
+    }
 }
 
 impl Environment {
@@ -25,11 +34,15 @@ impl Environment {
         Name: Into<OsString>,
         Value: Into<OsString>,
     {
-        let variables = pairs
+        let mut variables: Vec<(OsString, OsString)> = pairs
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .filter(|(name, _)| ALLOWED.iter().any(|allowed| name == allowed))
             .collect();
+        // Each program would choose one by itself, and some of them the directory that they are in.
+        if variables.iter().all(|(name, _)| name != "PATH") {
+            variables.push(("PATH".into(), DEFAULT_PATH.into()));
+        }
         Self { variables }
     }
 
@@ -75,5 +88,16 @@ mod tests {
             environment.variables(),
             [(OsString::from("PATH"), OsString::from("/bin"))]
         );
+    }
+
+    #[test]
+    fn where_nobody_names_a_path_there_is_one_and_one_that_is_empty_stays() {
+        let named = [("HOME", "/home/ada")];
+        let path = Environment::from_pairs(named).get("PATH").cloned();
+        assert_eq!(path, Some(OsString::from(DEFAULT_PATH)));
+        assert_eq!(Environment::default().get("PATH").cloned(), path);
+        let empty = Environment::from_pairs([("PATH", "")]);
+        assert_eq!(empty.get("PATH"), Some(&OsString::new()));
+        assert_eq!(empty.variables().len(), 1);
     }
 }

@@ -29,6 +29,7 @@ pub mod sandbox;
 pub mod slot;
 pub mod source;
 
+pub use checkout::remove_tree;
 pub use clone::{History, LocalClone, LocalCloneOptions};
 pub use command::{CommandOutput, CommandRunner, CommandSpec, Program};
 pub use commit::{ChangeKind, ChangedFile, ChangedLines, CommitMessage, Identity, LoggedCommit};

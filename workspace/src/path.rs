@@ -30,7 +30,7 @@ pub enum PathError {
     #[error("`{0}` is or lies behind a symbolic link; name the file itself")]
     Link(String),
     /// A part of the path before the last is no directory.
-    #[error("`{0}` lies below something that is no directory")]
+    #[error("`{0}` is, or lies below, something that is no directory")]
     NotADirectory(String),
     /// The path names a directory.
     #[error("`{0}` is a directory; name a file in it")]
@@ -211,6 +211,18 @@ impl SlotFiles {
         }
         unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir).map_err(refused(path.as_str()))?;
         Ok(true)
+    }
+
+    /// Removes a directory that holds nothing; says whether it did. One that holds something stays.
+    pub fn remove_empty_directory(&self, path: &RepoPath) -> Result<bool, PathError> {
+        let Some((parent, name)) = self.parent(path, AbsencePolicy::Absent)? else {
+            return Ok(false);
+        };
+        match unlinkat(&parent, name, UnlinkatFlags::RemoveDir) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT | Errno::ENOTEMPTY | Errno::EEXIST) => Ok(false),
+            Err(error) => Err(refused(path.as_str())(error)),
+        }
     }
 
     /// Returns the file that `path` leads to by links, as far as they stay in the slot; none where it is or lies behind none.

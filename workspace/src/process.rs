@@ -5,7 +5,7 @@ pub(crate) mod orphans;
 pub(crate) mod shell;
 mod tree;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -116,7 +116,12 @@ pub(crate) async fn run(
         CommandStatus::Cancelled
     } else {
         let mark = invocation.daemons.then(Mark::fresh);
-        match command(&invocation, mark.as_ref()).spawn() {
+        let program = found(&invocation.program, &invocation.variables);
+        let spawned: std::io::Result<Child> = program.map_or_else(
+            || Err(ErrorKind::NotFound.into()),
+            |program| command(&program, &invocation, mark.as_ref()).spawn(),
+        );
+        match spawned {
             Ok(child) => {
                 let tree = ProcessTree::led_by(&child, mark, invocation.directory);
                 watch(
@@ -144,17 +149,20 @@ pub(crate) async fn run(
     })
 }
 
-/// Finds the program on the path of the child.
+/// Finds what to start: a path as it is, a bare name on the `PATH` among `variables`; none where nobody is to look any further.
 ///
-/// With a whole path the standard library starts a child without copying this process first, which takes longer the
-/// more memory it has. What is not found is left to the start, which says so.
-fn found(invocation: &Invocation<'_>) -> OsString {
-    let program = Path::new(&invocation.program);
-    locate(program, &invocation.variables)
-        .map_or_else(|| invocation.program.clone(), PathBuf::into_os_string)
+/// The system would, in places of its own where there is no `PATH`, and where that is empty in the directory of the child,
+/// which is a checkout. With a whole path the standard library starts a child without copying this process first, which
+/// takes longer the more memory it has.
+pub(crate) fn found(program: &OsStr, variables: &[(OsString, OsString)]) -> Option<OsString> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(program.to_owned());
+    }
+    locate(path, variables).map(PathBuf::into_os_string)
 }
 
-/// Looks a bare name up on the `PATH` among `variables`.
+/// Looks a bare name up in the absolute directories of the `PATH` among `variables`.
 pub(crate) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = variables.iter().rev().find(|(name, _)| name == "PATH");
     let (1, Some((_, path))) = (program.components().count(), path) else {
@@ -170,8 +178,8 @@ pub(crate) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Opti
         .find(runs)
 }
 
-fn command(invocation: &Invocation<'_>, mark: Option<&Mark>) -> Command {
-    let mut command = Command::new(found(invocation));
+fn command(program: &OsStr, invocation: &Invocation<'_>, mark: Option<&Mark>) -> Command {
+    let mut command = Command::new(program);
     command
         // What a shell complains about begins with the name that it was called by.
         .arg0(&invocation.program)

@@ -33,20 +33,19 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ropewalk_schemas::advice::Advice;
-use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
-use crate::process::{self, CommandError, CommandStatus, Invocation};
+use crate::process::{self, CommandError};
 use egress::{Door, Egress};
 use groups::Groups;
-use plan::{Mount, Plan};
+use plan::{Mount, Plan, is_seen};
 use stage::{Stage, WORD};
 
 pub use denial::{Denial, fails_anywhere};
 pub use entry::{enter, helper};
+pub use fence::has_landlock;
 pub use groups::Hold;
 
 pub(crate) use groups::Group;
@@ -62,9 +61,6 @@ const OBJECTS: &str = "/run/ropewalk-objects";
 pub(crate) const SCRATCH: &str = "/run/ropewalk-tmp";
 /// The directory for scratch files that goes with a command.
 pub(crate) const OWN_TMP: &str = "/tmp";
-/// How long a trial may take.
-const TRIAL: Duration = Duration::from_secs(10);
-const TRIAL_OUTPUT_BYTES: usize = 4096;
 
 /// What confines commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +107,7 @@ pub struct SandboxOptions {
     pub environment: Environment,
     /// This program, which is started again as `HELPER __sandbox …`.
     pub helper: PathBuf,
-    /// What no command may see, the state directory above all.
+    /// What no command may see: the state directory above all, and the checkout of the person.
     pub hidden: Vec<PathBuf>,
     /// The objects of the clone, which commands see in a place of their own.
     pub objects: Option<PathBuf>,
@@ -130,7 +126,7 @@ pub(crate) struct Way<'a> {
     pub(crate) group: Option<&'a Group>,
 }
 
-/// Confines commands; found out once, cheap to clone.
+/// Confines commands; found out once (`command/probe.rs`), cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sandbox(Arc<Inner>);
 
@@ -145,53 +141,52 @@ struct Inner {
     groups: Option<Groups>,
 }
 
-impl Sandbox {
-    /// Finds the best level that works on this machine, by trying.
-    pub async fn probe(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let bubblewrap = match Self::at(Level::Bubblewrap, options.clone()).await {
-            Ok(sandbox) => return Ok(sandbox),
-            Err(reason) => reason,
-        };
-        Self::at(Level::Namespaces, options)
-            .await
-            .map_err(|namespaces| SandboxError {
-                bubblewrap,
-                namespaces,
-            })
-    }
+/// What a sandbox is made of and what every command sees in it: the same at each level and hold that is tried.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    options: SandboxOptions,
+    system: Vec<Mount>,
+}
 
-    /// Makes a sandbox of one level, with the best hold that works; where none does, says why.
-    pub async fn at(level: Level, options: SandboxOptions) -> Result<Self, String> {
-        let mut reason = String::new();
-        for hold in Hold::ALL {
-            match Self::of(level, hold, options.clone()).await {
-                Ok(sandbox) => return Ok(sandbox),
-                Err(why) => reason = why,
-            }
+impl Surroundings {
+    /// Looks at this machine as it is now.
+    pub(crate) fn find(mut options: SandboxOptions) -> Self {
+        for place in &mut options.hidden {
+            *place = real(place);
         }
-        Err(reason)
+        Self {
+            system: system::mounts(&options.environment, &options.hidden),
+            options,
+        }
     }
 
-    /// Makes a sandbox of one level and one hold; where it does not work, says why.
-    pub async fn of(level: Level, hold: Hold, mut options: SandboxOptions) -> Result<Self, String> {
+    /// Returns what commands inherit.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.options.environment
+    }
+}
+
+impl Sandbox {
+    /// Makes a sandbox of one level and one hold that nobody has tried yet; where they are not there, says why.
+    pub(crate) fn untried(
+        level: Level,
+        hold: Hold,
+        surroundings: &Surroundings,
+    ) -> Result<Self, String> {
+        let Surroundings { options, system } = surroundings;
         let variables = options.environment.variables();
         let bubblewrap = process::locate(Path::new("bwrap"), variables);
         if level == Level::Bubblewrap && bubblewrap.is_none() {
             return Err("`bwrap` is not on the PATH".to_owned());
         }
-        for place in &mut options.hidden {
-            *place = real(place);
-        }
-        let sandbox = Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             level,
-            system: system::mounts(&options.environment),
-            options,
+            groups: Groups::find(hold)?,
+            options: options.clone(),
+            system: system.clone(),
             bubblewrap,
             hold,
-            groups: Groups::find(hold)?,
-        }));
-        sandbox.try_out().await?;
-        Ok(sandbox)
+        })))
     }
 
     /// Returns what confines commands.
@@ -245,41 +240,6 @@ impl Sandbox {
         })
     }
 
-    async fn try_out(&self) -> Result<(), String> {
-        let directory = Path::new("/");
-        let command = ("sh".into(), vec!["-c".into(), "exit 42".into()]);
-        let group = self.group().map_err(|error| error.to_string())?;
-        let way = Way {
-            door: None,
-            group: group.as_ref(),
-        };
-        let (program, arguments) = self
-            .confine(command, directory, &Reach::default(), way)
-            .map_err(|error| error.to_string())?;
-        let invocation = Invocation {
-            program,
-            arguments,
-            directory,
-            variables: self.0.options.environment.variables().to_vec(),
-            timeout: TRIAL,
-            output_limit_bytes: TRIAL_OUTPUT_BYTES,
-            stdin: None,
-            daemons: false,
-            heard: None,
-        };
-        let finished = process::run(invocation, &CancellationToken::new())
-            .await
-            .map_err(|error| error.to_string())?;
-        match finished.status {
-            CommandStatus::Exited(42) => Ok(()),
-            status => {
-                let said = finished.stderr.text();
-                let line = said.lines().rfind(|line| !line.trim().is_empty());
-                Err(line.map_or_else(|| format!("{status:?}"), |line| line.trim().to_owned()))
-            }
-        }
-    }
-
     /// Returns where commands see the objects of the clone; none where they do not.
     pub(crate) fn objects(&self) -> Option<PathBuf> {
         self.0.options.objects.as_ref().map(|_| OBJECTS.into())
@@ -313,13 +273,20 @@ impl Sandbox {
                 source,
             })?;
         }
-        let mut system = system.clone();
+        // Whatever was to be covered may be gone by now.
+        let lasting = system.iter().filter(|mount| system::lasts(mount));
+        let mut system: Vec<Mount> = lasting.cloned().collect();
         let home = options
             .environment
             .get("HOME")
             .map(|home| real(Path::new(home)));
         let needed = interpreter::below(&directory, home.as_deref(), &reach.writable);
-        system.extend(needed.into_iter().map(Mount::Read));
+        // What is seen already is not laid again: that would show what is hidden in it.
+        for place in needed {
+            if !is_seen(&system, &place) {
+                system.push(Mount::Read(place));
+            }
+        }
         // What is not there hides nothing, and nobody can make it where the system lies open to be read.
         let there = options.hidden.iter().filter(|place| place.exists());
         let hidden: Vec<PathBuf> = there.cloned().collect();

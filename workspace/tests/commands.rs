@@ -1,5 +1,7 @@
 //! Runs real commands and looks for what survives them.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -210,6 +212,25 @@ async fn a_missing_program_is_told_apart_from_a_failing_one() -> anyhow::Result<
             .program_missing()
     );
     assert!(!shell("false", |spec| spec).await?.program_missing());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_of_the_directory_stands_in_for_none_of_the_path() -> anyhow::Result<()> {
+    let place = tempfile::tempdir()?;
+    let shell = place.path().join("sh");
+    std::fs::write(&shell, "#!/bin/sh\ntouch stood-in\n")?;
+    std::fs::set_permissions(&shell, Permissions::from_mode(0o755))?;
+    for path in ["", ".", ":bin:."] {
+        let runner = CommandRunner::new(Environment::from_pairs([("PATH", path)]));
+        let spec = CommandSpec::shell("true", place.path());
+        let output = runner.run(&spec, &CancellationToken::new()).await?;
+        assert_eq!(output.status, CommandStatus::Missing, "{path}");
+        assert!(!place.path().join("stood-in").exists(), "{path}");
+    }
+    let spec = CommandSpec::executable("./sh", [""; 0], place.path());
+    let output = runner().run(&spec, &CancellationToken::new()).await?;
+    assert!(output.succeeded() && place.path().join("stood-in").exists());
     Ok(())
 }
 

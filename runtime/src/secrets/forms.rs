@@ -8,14 +8,31 @@ const SHORTEST: usize = 8;
 /// Letters alone are a word until there are so many: who struck out `postgres` would break what names files.
 const SHORTEST_OF_LETTERS: usize = 16;
 
+/// How the lines begin between which a key stands.
+const BEGIN: &str = "-----BEGIN";
+const END: &str = "-----END";
+
 /// Returns every form in which `secret` may be written; none where it cannot be told from other texts.
 pub(super) fn of(secret: &str) -> Vec<String> {
     let mut forms = written(secret);
+    forms.extend(lines_of(secret).flat_map(written));
     // The password of an address is encoded where it stands, and sent as it is.
     if let Some(decoded) = percent_decoded(secret) {
         forms.extend(written(&decoded));
     }
     forms
+}
+
+/// Returns the lines of each key in `secret` that has several: each stands by itself where lines are numbered, compared or
+/// cut. Many settings write such a key in one line, with `\n` for what ends the others. What stands around a key, as the
+/// other fields of a JSON object do, is nothing that only a secret has.
+fn lines_of(secret: &str) -> impl Iterator<Item = &str> {
+    let keys = secret.split(BEGIN).skip(1);
+    let keys = keys.filter_map(|rest| Some(rest.split_once(END)?.0));
+    // The first line is the rest of the one that the key begins with.
+    let lines = keys.flat_map(|key| key.split('\n').flat_map(|line| line.split("\\n")).skip(1));
+    let lines = lines.map(str::trim);
+    lines.filter(|line| line.len() >= SHORTEST_OF_LETTERS)
 }
 
 fn written(secret: &str) -> Vec<String> {
@@ -143,6 +160,50 @@ mod tests {
         }
         assert_eq!(percent_decoded("100%"), None);
         assert_eq!(percent_decoded("plain"), None);
+    }
+
+    #[test]
+    fn each_line_of_a_key_is_found_by_itself_and_its_frame_is_not() {
+        let lines = [
+            "-----BEGIN PRIVATE KEY-----",
+            "MIIEvQIBADANBgkqhkiG9w0B",
+            "AQEFAASCBKcwggSjAgEAAoIB",
+            "tail",
+            "-----END PRIVATE KEY-----",
+        ];
+        for key in [lines.join("\n"), lines.join("\r\n"), lines.join("\\n")] {
+            let known = known(&key);
+            let numbered = format!("2: {}\n3: {}", lines[1], lines[2]);
+            assert_eq!(struck(&numbered, &known), "2: [secret]\n3: [secret]");
+            let difference = format!("+{}\n-{}\n", lines[1], lines[2]);
+            assert_eq!(struck(&difference, &known), "+[secret]\n-[secret]\n");
+            for other in [lines[0], lines[3], lines[4]] {
+                assert_eq!(struck(other, &known), other);
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_key_in_json_the_lines_count_and_its_other_fields_do_not() {
+        let (first, second) = ("MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB");
+        let fields = [
+            "\"type\": \"service_account\",",
+            "\"auth_uri\": \"https://accounts.example/o/oauth2/auth\"",
+        ];
+        let key = format!(
+            "{{\n  {}\n  \"private_key\": \"-----BEGIN PRIVATE KEY-----\\n{first}\\n{second}\\n-----END PRIVATE KEY-----\\n\",\n  {}\n}}",
+            fields[0], fields[1]
+        );
+        let known = known(&key);
+        for line in [first, second] {
+            assert_eq!(struck(line, &known), STRUCK);
+        }
+        for line in fields {
+            assert_eq!(struck(line, &known), line);
+        }
+        // Several lines alone are no key.
+        let lines = "the first line of a note\nand another one of it";
+        assert_eq!(of(lines).len(), written(lines).len());
     }
 
     #[test]

@@ -25,7 +25,11 @@ impl Checkout {
         if places.iter().all(|place| place.symlink_metadata().is_err()) {
             return Ok(());
         }
-        let removed = blocking(move || places.iter().try_for_each(|place| sweep::remove(place)));
+        let removed = blocking(move || {
+            places
+                .iter()
+                .try_for_each(|place| sweep::remove_tree(place))
+        });
         removed.await.map_err(GitError::files(&self.home))
     }
 

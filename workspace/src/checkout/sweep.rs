@@ -69,7 +69,7 @@ fn sweep_directory(directory: &Path, prefix: &[u8], tracked: &TrackedPaths) -> i
         };
         let kind = entry.file_type()?;
         if !tracked.keeps(&path, kind) {
-            remove(&entry.path())?;
+            remove_tree(&entry.path())?;
         } else if kind.is_dir() {
             sweep_directory(&entry.path(), &path, tracked)?;
         }
@@ -77,8 +77,9 @@ fn sweep_directory(directory: &Path, prefix: &[u8], tracked: &TrackedPaths) -> i
     Ok(())
 }
 
-/// Removes a file, a link or a whole directory that need not be there; links are never followed.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+/// Removes a file, a link or a whole directory that need not be there, also one that a command closed to its owner; links
+/// are never followed.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     let kind = match path.symlink_metadata() {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -120,4 +121,44 @@ fn make_writable(directory: &Path) -> io::Result<()> {
 
 fn open_to_owner(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use nix::unistd::{Uid, setfsuid};
+
+    use super::*;
+
+    /// An id that owns nothing.
+    const NOBODY: u32 = 65_534;
+
+    /// Root comes in anyway. What this thread does with files is done by somebody else then, and by whoever runs the test otherwise.
+    #[test]
+    fn a_directory_that_was_closed_to_its_owner_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let [closed, open] = ["closed", "open"].map(|name| base.path().join(name));
+        let not_there = base.path().join("not there");
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                if Uid::effective().is_root() {
+                    setfsuid(Uid::from_raw(NOBODY));
+                }
+                for directory in [closed.join("debug/deps"), open.clone()] {
+                    fs::create_dir_all(&directory).unwrap();
+                    fs::write(directory.join("file"), "").unwrap();
+                }
+                for inner in ["debug/deps", "debug"] {
+                    let none = fs::Permissions::from_mode(0o0);
+                    fs::set_permissions(closed.join(inner), none).unwrap();
+                }
+                let refused = fs::remove_dir_all(&closed).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+                remove_tree(&closed).unwrap();
+                remove_tree(&not_there).unwrap();
+            });
+            other.join().unwrap();
+        });
+        assert!(!closed.exists() && open.exists());
+    }
 }

@@ -1,10 +1,15 @@
 //! Is what the program does when it is started again to confine a command: before any thread, and never for a person.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::unistd::close;
 
 use super::plan::Plan;
 use super::stage::{Fault, Stage, VOICE, WORD};
@@ -12,6 +17,10 @@ use super::{groups, init, namespaces};
 
 /// What a helper exits with when it could not confine, so that nothing ran.
 const CANNOT: u8 = 125;
+/// What this process has open, each under its number.
+const OPEN_FILES: &str = "/proc/self/fd";
+/// The last of the three streams, which are all that a command is given.
+const LAST_STREAM: RawFd = 2;
 /// Says that this program asked first whether it is a helper, so that it may be started again as one.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -33,6 +42,9 @@ pub fn enter(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 fn obey(arguments: &[OsString]) -> u8 {
+    if let Err(error) = close_inherited() {
+        return refuse(&format!("cannot close what was left open: {error}"));
+    }
     let [stage, plan, command @ ..] = arguments else {
         return refuse(&"a stage, a plan and a command are needed");
     };
@@ -52,6 +64,22 @@ fn obey(arguments: &[OsString]) -> u8 {
     ended.unwrap_or_else(|fault| refuse(&fault))
 }
 
+/// Closes what whoever started this program left open, such as a lock or a log: it is none of the command's business.
+///
+/// To be called before this process opens anything by itself.
+fn close_inherited() -> io::Result<()> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(OPEN_FILES)? {
+        let name = entry?.file_name();
+        numbers.extend(name.to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    }
+    for number in numbers.into_iter().filter(|number| *number > LAST_STREAM) {
+        // The list itself was among them, and is closed by now.
+        close(number).ok();
+    }
+    Ok(())
+}
+
 fn join(plan: &Plan) -> Result<(), Fault> {
     groups::join(&plan.groups).map_err(Fault::at("join its group"))
 }
@@ -60,7 +88,7 @@ fn join(plan: &Plan) -> Result<(), Fault> {
 fn grouped(plan: &Plan, command: &[OsString]) -> Result<u8, Fault> {
     join(plan)?;
     let [program, arguments @ ..] = command else {
-        let nothing = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        let nothing = io::Error::from(io::ErrorKind::InvalidInput);
         return Err(Fault::at("become a command")(nothing));
     };
     let failed = Command::new(program).args(arguments).exec();

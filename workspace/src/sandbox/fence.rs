@@ -10,6 +10,15 @@ use super::plan::Plan;
 /// The newest rules that are asked for; an older kernel keeps those that it knows.
 const NEWEST: ABI = ABI::V5;
 
+/// Says that the kernel has landlock; where it has none, the tree and its read-only mounts alone hold a command.
+pub fn has_landlock() -> bool {
+    // It is made and dropped: nothing is restricted by that.
+    let asked = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V1));
+    asked.and_then(Ruleset::create).is_ok()
+}
+
 /// Restricts this process and all that it starts.
 pub(super) fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     let everything = AccessFs::from_all(NEWEST);

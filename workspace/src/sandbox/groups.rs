@@ -42,7 +42,7 @@ pub enum Hold {
 }
 
 impl Hold {
-    pub(super) const ALL: [Self; 3] = [Self::CgroupV2, Self::CgroupV1, Self::Watch];
+    pub(crate) const ALL: [Self; 3] = [Self::CgroupV2, Self::CgroupV1, Self::Watch];
 }
 
 impl fmt::Display for Hold {

@@ -193,7 +193,7 @@ impl Plan {
 
     /// Returns what holds only what is laid over it.
     pub(crate) fn closed(&self) -> impl Iterator<Item = &Path> {
-        self.mounts.iter().filter_map(|mount| match mount {
+        self.laid().filter_map(|mount| match mount {
             Mount::Closed(place) => Some(place.as_path()),
             _ => None,
         })
@@ -225,7 +225,7 @@ pub(super) fn top<'a>(mounts: &'a [Mount], place: &Path) -> Option<&'a Mount> {
 }
 
 /// Says whether the topmost of `mounts` that holds `place` shows what is there.
-fn is_seen(mounts: &[Mount], place: &Path) -> bool {
+pub(super) fn is_seen(mounts: &[Mount], place: &Path) -> bool {
     matches!(top(mounts, place), Some(Mount::Read(_) | Mount::Write(_)))
 }
 

@@ -1,12 +1,13 @@
 //! Finds what every confined command may read on this machine: the system, and where its tools are at home.
 
-use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::fs::{self, FileType, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::interpreter;
-use super::plan::Mount;
+use super::plan::{Mount, is_seen};
 use crate::Environment;
 
 /// Where a system keeps its programs and what they read.
@@ -23,6 +24,8 @@ const SYSTEM: [&str; 11] = [
     "/gnu/store",
     "/home/linuxbrew/.linuxbrew",
 ];
+/// Where whoever keeps the machine puts programs, and much else beside.
+const OWN: [&str; 2] = ["/opt", "/usr/local"];
 /// What tools ask the kernel about the machine.
 const MACHINE: &str = "/sys/devices/system";
 /// Below a home, where tools are; never what they know of their user.
@@ -87,11 +90,24 @@ const MANAGER: [&str; 8] = [
 const BESIDE: [&str; 3] = ["lib", "libexec", "share"];
 /// How deep it is looked for what others may not read.
 const DEPTH: usize = 3;
+/// So many files beside programs are hidden at most, the nearest first: each takes a mount, and each command all of them.
+const MOST_HIDDEN: usize = 256;
+/// So much of what lies beside programs is looked at.
+const MOST_LOOKED_AT: usize = 4096;
 
-/// Returns what every command sees, as this machine is now.
-pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
+/// Returns what every command sees, as this machine is now; `hidden` is not seen, but for tools that lie in it.
+pub(super) fn mounts(environment: &Environment, hidden: &[PathBuf]) -> Vec<Mount> {
+    let path = environment.get("PATH").map(OsString::as_os_str);
+    let path = path.unwrap_or_default();
     let mut found: Vec<Mount> = SYSTEM.iter().filter_map(as_is).collect();
     found.extend(settings());
+    found.extend(hidden_beside_programs(OWN.map(Path::new)));
+    for place in hidden.iter().filter(|place| place.is_dir()) {
+        // Now, so that what is on the `PATH` there is shown all the same.
+        if is_seen(&found, place) {
+            found.push(Mount::Closed(place.clone()));
+        }
+    }
     found.extend(there(MACHINE).map(Mount::Read));
     found.push(Mount::Scratch(super::OWN_TMP.into()));
     let variable = |name| environment.get(name).map(PathBuf::from);
@@ -107,8 +123,7 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
         tools.extend(of_cargo(&cargo));
     }
     tools.extend(variable("RUSTUP_HOME"));
-    let path = environment.get("PATH");
-    for programs in path.into_iter().flat_map(std::env::split_paths) {
+    for programs in std::env::split_paths(path) {
         if let Some(around) = interpreter::environment_around(&programs) {
             tools.extend(interpreter::needed_by(&around, home.as_deref()));
             tools.push(around);
@@ -124,7 +139,7 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
             .canonicalize()
             .ok()
             .filter(|real| seen.insert(real.clone()));
-        let tool = real.filter(|real| is_new(&found, real) && !holds_home(real, home.as_deref()));
+        let tool = real.filter(|real| !is_seen(&found, real) && !holds_home(real, home.as_deref()));
         found.extend(tool.map(Mount::Read));
     }
     found
@@ -164,15 +179,6 @@ fn version_around(programs: &Path) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-/// Says that nothing that is read so far holds `place`.
-fn is_new(found: &[Mount], place: &Path) -> bool {
-    let top = found
-        .iter()
-        .rev()
-        .find(|mount| place.starts_with(mount.place()));
-    !matches!(top, Some(Mount::Read(_)))
-}
-
 /// Says that with `place` a whole home would be shown, or all there is.
 fn holds_home(place: &Path, home: Option<&Path>) -> bool {
     place.parent().is_none() || home.is_some_and(|home| home.starts_with(place))
@@ -202,6 +208,56 @@ fn settings() -> Vec<Mount> {
     found
 }
 
+/// Hides each file below `roots` that its owner alone may read and nobody may start. Directories stay, and so does what a
+/// group may read: whole trees of tools are closed to others, as by an owner with the umask 027.
+fn hidden_beside_programs<'a>(roots: impl IntoIterator<Item = &'a Path>) -> Vec<Mount> {
+    // Behind a link it would lie elsewhere, and be seen there or not.
+    let is_real = |root: &&Path| there(root).as_deref() == Some(*root);
+    let roots = roots.into_iter().filter(is_real);
+    let mut open: VecDeque<_> = roots.map(|root| (root.to_owned(), 1)).collect();
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    while let Some((directory, depth)) = open.pop_front() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if found.len() == MOST_HIDDEN || looked_at == MOST_LOOKED_AT {
+                return found;
+            }
+            looked_at += 1;
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            if metadata.is_dir() && depth < DEPTH {
+                open.push_back((entry.path(), depth + 1));
+            } else if metadata.is_file() && is_private(&metadata) && !is_program(&metadata) {
+                found.push(Mount::Hide(entry.path()));
+            }
+        }
+    }
+    found
+}
+
+/// Says that nobody but its owner may read it.
+fn is_private(file: &Metadata) -> bool {
+    file.permissions().mode() & 0o044 == 0
+}
+
+/// Says that somebody may start it.
+fn is_program(file: &Metadata) -> bool {
+    file.permissions().mode() & 0o111 != 0
+}
+
+/// Says that what `mount` is to cover is still there.
+pub(super) fn lasts(mount: &Mount) -> bool {
+    let is = |place: &Path, is_kind: fn(&FileType) -> bool| {
+        let found = fs::symlink_metadata(place);
+        found.is_ok_and(|found| is_kind(&found.file_type()))
+    };
+    match mount {
+        Mount::Hide(place) => is(place, FileType::is_file),
+        Mount::Closed(place) => is(place, FileType::is_dir),
+        _ => true,
+    }
+}
+
 fn closed_below(directory: &Path, depth: usize, found: &mut Vec<Mount>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         // Links are not followed: where they lead is shown or hidden by itself.
@@ -211,7 +267,7 @@ fn closed_below(directory: &Path, depth: usize, found: &mut Vec<Mount>) {
         let place = entry.path();
         match (metadata.is_dir(), is_open(&metadata)) {
             (true, true) if depth > 1 => closed_below(&place, depth - 1, found),
-            (true, false) => found.push(Mount::Scratch(place)),
+            (true, false) => found.push(Mount::Closed(place)),
             (false, false) if metadata.is_file() => found.push(Mount::Hide(place)),
             _ => {}
         }
@@ -227,6 +283,7 @@ fn is_open(metadata: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::plan;
 
     #[test]
     fn tools_are_shown_and_what_their_user_keeps_is_not() {
@@ -254,7 +311,7 @@ mod tests {
             ("HOME", home.clone().into_os_string()),
             ("PATH", std::env::join_paths(path).unwrap()),
         ]);
-        let found = mounts(&environment);
+        let found = mounts(&environment, &[]);
         let shown: Vec<_> = found
             .iter()
             .filter(|mount| mount.place().starts_with(&home))
@@ -297,7 +354,7 @@ mod tests {
             ("PATH", std::env::join_paths(path).unwrap()),
         ]);
         let shown = |root: &Path| -> BTreeSet<PathBuf> {
-            let found = mounts(&environment);
+            let found = mounts(&environment, &[]);
             let read = found.into_iter().filter_map(|mount| match mount {
                 Mount::Read(place) => Some(place),
                 _ => None,
@@ -334,6 +391,102 @@ mod tests {
         }
     }
 
+    /// Makes a file or, where its name ends with a slash, a directory.
+    fn make(place: &Path, mode: u32) {
+        if place.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            fs::create_dir_all(place).unwrap();
+        } else {
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, "").unwrap();
+        }
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_file_beside_programs_that_its_owner_alone_may_read_is_hidden_and_no_directory_is_closed() {
+        let base = tempfile::tempdir().unwrap();
+        let root = base.path().canonicalize().unwrap();
+        let place = |name: &str| root.join(name);
+        for (name, mode) in [
+            ("app/.env", 0o600),
+            ("app/README", 0o644),
+            ("bin/run", 0o711),
+            ("bin/wrapper", 0o700),
+            ("bin/notes", 0o600),
+            ("etc/own/token", 0o600),
+            ("kept/inner/key", 0o600),
+            ("kept/inner/deep/key", 0o600),
+            ("kept/inner/open", 0o644),
+            ("tool/bin/tool", 0o750),
+            ("tool/modules", 0o640),
+            ("app/", 0o755),
+            ("kept/inner/", 0o700),
+            ("kept/", 0o700),
+            ("tool/bin/", 0o750),
+            ("tool/", 0o750),
+        ] {
+            make(&place(name), mode);
+        }
+        let mut found = hidden_beside_programs([root.as_path()]);
+        found.sort_by(|one, other| one.place().cmp(other.place()));
+        assert_eq!(
+            found,
+            ["app/.env", "bin/notes", "etc/own/token", "kept/inner/key"]
+                .map(|name| Mount::Hide(place(name)))
+        );
+        assert!(found.iter().all(lasts));
+        fs::remove_file(place("app/.env")).unwrap();
+        assert_eq!(found.iter().filter(|mount| lasts(mount)).count(), 3);
+        // Where it is not what it is called, something else would be covered.
+        std::os::unix::fs::symlink(&root, place("link")).unwrap();
+        assert_eq!(hidden_beside_programs([place("link").as_path()]), []);
+    }
+
+    #[test]
+    fn beside_programs_the_nearest_files_are_hidden_first_and_only_so_many() {
+        let base = tempfile::tempdir().unwrap();
+        let root = base.path().canonicalize().unwrap();
+        for number in 0..MOST_HIDDEN {
+            make(&root.join(format!("many/keys/{number}")), 0o600);
+        }
+        make(&root.join("token"), 0o600);
+        let found = hidden_beside_programs([root.as_path()]);
+        assert_eq!(found.len(), MOST_HIDDEN);
+        assert!(found.contains(&Mount::Hide(root.join("token"))));
+        // What is looked at is bounded as well.
+        for number in 0..MOST_LOOKED_AT {
+            fs::create_dir(root.join(format!("{number}"))).unwrap();
+        }
+        assert!(hidden_beside_programs([root.as_path()]).len() < 2);
+    }
+
+    #[test]
+    fn however_much_others_may_not_read_among_settings_what_lies_beside_it_is_shown() {
+        let base = tempfile::tempdir().unwrap();
+        let place = |name: &str| base.path().join(name);
+        for number in 0..20 {
+            make(&place(&format!("ssl/own/{number}")), 0o600);
+        }
+        make(&place("ssl/certs/ca.pem"), 0o644);
+        for name in ["ssl/own/", "ssl/certs/", "ssl/"] {
+            make(&place(name), 0o755);
+        }
+        let mut found = Vec::new();
+        closed_below(base.path(), DEPTH, &mut found);
+        assert_eq!(found.len(), 20);
+        let is_single = |mount: &Mount| matches!(mount, Mount::Hide(_));
+        assert!(found.iter().all(is_single), "{found:?}");
+    }
+
+    #[test]
+    fn a_hidden_place_is_closed_but_for_what_the_path_names_in_it() {
+        let environment = Environment::from_pairs([("PATH", "/usr/bin")]);
+        let found = mounts(&environment, &["/usr".into()]);
+        let top = |place: &str| plan::top(&found, Path::new(place)).cloned();
+        assert_eq!(top("/usr/share/x"), Some(Mount::Closed("/usr".into())));
+        assert_eq!(top("/usr/bin/x"), Some(Mount::Read("/usr/bin".into())));
+    }
+
     #[test]
     fn what_others_may_not_read_is_hidden() {
         let base = tempfile::tempdir().unwrap();
@@ -356,7 +509,7 @@ mod tests {
             found,
             [
                 Mount::Hide(place("shadow")),
-                Mount::Scratch(place("ssl/private")),
+                Mount::Closed(place("ssl/private")),
             ]
         );
     }

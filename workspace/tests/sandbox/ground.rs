@@ -1,4 +1,4 @@
-//! A home, two slots and a state directory, and every way in which a command can be confined there.
+//! A home, a checkout of a person, two slots and a state directory, and every way in which a command can be confined there.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -47,6 +47,11 @@ pub(crate) fn ways() -> Vec<Way> {
     ways
 }
 
+/// Those in which a command is confined by the very user who runs the test.
+pub(crate) fn own_ways() -> impl Iterator<Item = Way> {
+    ways().into_iter().filter(|way| !way.as_nobody)
+}
+
 pub(crate) struct Ground {
     base: TempDir,
     environment: Environment,
@@ -55,10 +60,16 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let base = tempfile::tempdir()?;
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// Lies in another directory than those that go with a command.
+    pub(crate) fn below(directory: &Path) -> anyhow::Result<Self> {
+        let base = tempfile::tempdir_in(directory)?;
         let place = |name: &str| base.path().join(name);
         for directory in [
             "home/.ssh",
+            "checkout",
             "outside",
             "bin",
             "state/slots/1/tree",
@@ -68,6 +79,7 @@ impl Ground {
         }
         for file in [
             "home/.ssh/id",
+            "checkout/.env",
             "state/ropewalk.db",
             "state/slots/2/tree/file",
         ] {
@@ -178,9 +190,10 @@ impl Ground {
         Ok(SandboxOptions {
             environment: self.environment.clone(),
             helper,
-            // Of the second there is nothing, in a place that is shown to be read.
+            // Of the last there is nothing, in a place that is shown to be read.
             hidden: vec![
                 self.place("state"),
+                self.place("checkout"),
                 "/usr/share/ropewalk-is-not-there".into(),
             ],
             objects: Some(self.place("state/repository.git/objects")),
@@ -194,6 +207,36 @@ impl Ground {
         let base = self.base.path().display().to_string();
         line.replace("BASE", &base)
     }
+}
+
+/// Lets `line` use up too much, with nothing in the way and then confined in every way, held by the best there is where no
+/// `hold` is named; each ends it for that. Whoever is stopped is so before it has slept; with nothing in the way there is
+/// nothing to wait for.
+pub(crate) async fn only_stopped(line: &str, told: &str, hold: Option<Hold>) -> anyhow::Result<()> {
+    let free = Ground::new()?.unconfined(&line.replace("HOLD", "0"))?;
+    let said = String::from_utf8_lossy(&free.stdout);
+    assert!(said.contains("reached"), "unconfined: {free:?}");
+    let line = line.replace("HOLD", "60");
+    for way in ways() {
+        let ground = Ground::new()?;
+        let sandbox = match hold {
+            Some(hold) => ground.held(way, hold).await?,
+            None => ground.sandbox(way).await?,
+        };
+        let runner = CommandRunner::new(ground.environment.clone()).confined(Some(sandbox));
+        let spec = CommandSpec::shell(line.as_str(), ground.tree()).with_writable(ground.tree());
+        let output = runner.run(&spec, &CancellationToken::new()).await?;
+        // What was closed could not be removed with the ground.
+        let closed = ground.tree().join("closed");
+        fs::set_permissions(closed, fs::Permissions::from_mode(0o700)).ok();
+        assert!(!output.stdout.contains("reached"), "{way:?}: {output:?}");
+        // A user meets the bound of the kernel, whose words are those of the shell.
+        let by_kernel = told == "processes" && way.as_nobody && output.stderr.contains("fork");
+        let by_watch =
+            output.stderr.contains("the command was stopped") && output.stderr.contains(told);
+        assert!(by_kernel || by_watch, "{way:?} {told}: {output:?}");
+    }
+    Ok(())
 }
 
 /// Writes a program that starts `program` as a user who is nobody.

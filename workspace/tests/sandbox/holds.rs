@@ -6,11 +6,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use nix::libc::{MFD_NOEXEC_SEAL, SYS_exit, SYS_memfd_create, SYS_prctl};
 use nix::unistd::geteuid;
-use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, Environment, Hold, Level};
+use ropewalk_workspace::{
+    CommandOutput, CommandRunner, CommandSpec, CommandStatus, Environment, Hold, Level,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::ground::{Ground, Way, ways};
+use crate::ground::{Ground, Way, only_stopped, ways};
 
 /// 300 processes at once, and 1 GiB of memory; each says so when it got there. Whoever is stopped is so before it has
 /// slept; with nothing in the way there is nothing to wait for.
@@ -152,20 +155,80 @@ async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
 #[tokio::test]
 async fn without_groups_a_watch_stops_them() -> anyhow::Result<()> {
     for (line, told) in [(BOMB, "processes"), (HOG, "memory")] {
-        let line = &line.replace("HOLD", "60");
-        for way in ways() {
-            let ground = Ground::new()?;
-            let sandbox = ground.held(way, Hold::Watch).await?;
-            let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
-            let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
-            let runner = runner.confined(Some(sandbox));
-            let output = runner.run(&spec, &CancellationToken::new()).await?;
+        for (way, output) in watched(&line.replace("HOLD", "60")).await? {
             // A user meets the bound of the kernel, whose words are those of the shell.
             let by_kernel = told == "processes" && way.as_nobody && output.stderr.contains("fork");
             let by_watch =
                 output.stderr.contains("the command was stopped") && output.stderr.contains(told);
             assert!(by_kernel || by_watch, "{way:?}: {output:?}");
         }
+    }
+    Ok(())
+}
+
+/// 512 MiB in a segment that belongs to no process.
+const SEGMENT: &str = "perl -e 'my $id = shmget(0, 1 << 29, 0600) // die; my $part = \"x\" x (1 << 24); \
+    for (0..31) { shmwrite($id, $part, $_ << 24, 1 << 24) or die } \
+    sleep HOLD; shmctl($id, 0, 0); print \"reached\\n\"'";
+/// As much in a file in memory that has no name, after what a program does first. Some machines refuse one that could be run,
+/// and old ones do not know how to say that it cannot.
+const NAMELESS: &str = "perl -e 'FIRST my $name = \"x\"; my $number = syscall(MEMFD, $name, SEAL); \
+    $number = syscall(MEMFD, $name, 0) if $number < 0; \
+    open(my $file, \">&=\", $number) or die; my $part = \"x\" x (1 << 24); \
+    syswrite($file, $part) // die for 1..32; sleep HOLD; print \"reached\\n\"'";
+/// Files that lie in memory where a command is confined, each of them smaller than the bound.
+const FILES: &str = "head -c 240M /dev/zero > /tmp/held-$$ && head -c 40M /dev/zero > /dev/shm/held-$$ && \
+    sleep HOLD; rm /tmp/held-$$ /dev/shm/held-$$ && echo reached";
+/// Memory of a program whose first thread has ended.
+const THREAD: &str =
+    "PATH=/usr/local/bin:/usr/bin:/bin python3 -c 'import ctypes, os, threading, time
+def hold():
+    held = b\"x\" * (1 << 29)
+    time.sleep(HOLD)
+    print(\"reached\", flush=True)
+    os._exit(0)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall(EXIT, 0)'";
+
+/// Runs `line` confined in every way, held by a watch alone.
+async fn watched(line: &str) -> anyhow::Result<Vec<(Way, CommandOutput)>> {
+    let mut outputs = Vec::new();
+    for way in ways() {
+        let ground = Ground::new()?;
+        let sandbox = ground.held(way, Hold::Watch).await?;
+        let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
+        let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
+        let runner = runner.confined(Some(sandbox));
+        outputs.push((way, runner.run(&spec, &CancellationToken::new()).await?));
+    }
+    Ok(outputs)
+}
+
+#[tokio::test]
+async fn without_groups_memory_that_nobody_maps_counts() -> anyhow::Result<()> {
+    let nameless = NAMELESS
+        .replace("MEMFD", &SYS_memfd_create.to_string())
+        .replace("SEAL", &MFD_NOEXEC_SEAL.to_string());
+    let hides = format!("syscall({SYS_prctl}, 4, 0, 0, 0, 0) and die;");
+    let [shown, hidden] = ["", &hides].map(|first| nameless.replace("FIRST", first));
+    for line in [shown.as_str(), &hidden, SEGMENT, FILES] {
+        only_stopped(line, "memory", Some(Hold::Watch)).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_groups_memory_counts_though_the_first_thread_has_ended() -> anyhow::Result<()> {
+    let line = THREAD.replace("EXIT", &SYS_exit.to_string());
+    only_stopped(&line, "memory", Some(Hold::Watch)).await
+}
+
+#[tokio::test]
+async fn without_groups_what_is_cached_or_was_given_back_is_not_counted() -> anyhow::Result<()> {
+    let line = "head -c 50M /dev/zero > file; for i in 1 2 3 4 5 6; do cat file > /dev/null; done; \
+                for i in 1 2 3 4; do head -c 100M /dev/zero > /tmp/held; sleep 0.6; rm /tmp/held; done; echo reached";
+    for (way, output) in watched(line).await? {
+        assert!(output.stdout.contains("reached"), "{way:?}: {output:?}");
     }
     Ok(())
 }

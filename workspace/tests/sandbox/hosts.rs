@@ -11,7 +11,7 @@ use ropewalk_workspace::sandbox::Denial;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Outside, Refusal, Upstream};
 use ropewalk_workspace::{CommandOutput, CommandSpec};
 
-use crate::ground::{Ground, Way, ways};
+use crate::ground::{Ground, Way, own_ways};
 
 /// The only address of this machine that counts as one of the outside here.
 const OUTSIDE: &str = "127.0.0.77";
@@ -84,11 +84,6 @@ impl Server {
     fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
-}
-
-/// The ways in which a command is confined by the very user who opens the door for it.
-fn own_ways() -> impl Iterator<Item = Way> {
-    ways().into_iter().filter(|way| !way.as_nobody)
 }
 
 fn egress(host: &str, port: u16, names: &Arc<Names>) -> anyhow::Result<Egress> {

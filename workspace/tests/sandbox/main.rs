@@ -13,6 +13,10 @@ mod hosts;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod shown;
+#[cfg(test)]
+mod starter;
 #[cfg(test)]
 mod tools;
