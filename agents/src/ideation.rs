@@ -16,6 +16,7 @@ pub mod reply;
 use async_trait::async_trait;
 use ropewalk_config::QuestionTemplates;
 use ropewalk_config::prompts::Prompts;
+use ropewalk_desk::people::People;
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
@@ -43,6 +44,8 @@ pub struct IdeationOptions {
     pub places: Places,
     /// The repository that the ideas are about; none while it has no commit.
     pub repository: Option<Repository>,
+    /// Who may be reached by phone; none where no bot does so.
+    pub phones: Option<People>,
 }
 
 /// The ideation agent.

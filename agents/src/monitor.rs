@@ -1,4 +1,4 @@
-//! Watches the project on a schedule, without a model (seed pipeline §7): stuck tasks, silent components, rings of waits.
+//! Watches the project on a schedule, without a model (seed pipeline §7): stuck tasks, silent components, cycles of waits.
 //!
 //! One alert stands for one cause, from the look that first finds it until the look that finds it gone.
 

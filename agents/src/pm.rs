@@ -1,5 +1,5 @@
 //! Decides what stands between builds and their progress (seed pipeline §8): stuck tasks, contested files, dead loops,
-//! rings of waits, builds that failed. It asks people where it may not decide, and speaks to others only by events.
+//! cycles of waits, builds that failed. It asks people where it may not decide, and speaks to others only by events.
 
 mod act;
 mod context;

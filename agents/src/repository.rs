@@ -1,5 +1,6 @@
 //! Lets agents look into the repository at the commit that they plan on: tools that only read, and a digest.
 
+mod bounds;
 mod conventions;
 mod digest;
 mod ideas;
@@ -121,7 +122,7 @@ impl Look {
             "branch": self.branch,
             "digest": self.tree.digest,
             "recent": self.recent,
-            "project": tested_once(json!(self.tree.project)),
+            "project": bounds::project(tested_once(json!(self.tree.project))),
         })
     }
 
@@ -202,7 +203,7 @@ impl Repository {
         Ok(Look {
             tools: reading.tools,
             branch,
-            recent: recent.map_err(|error| failure::of_repository(&error))?,
+            recent: bounds::commits(&recent.map_err(|error| failure::of_repository(&error))?),
             commit,
             tree,
             _checkout: reading.checkout,

@@ -6,7 +6,10 @@ pub mod landing;
 pub mod named;
 pub mod tasks;
 
+use std::collections::BTreeMap;
+
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
@@ -32,6 +35,31 @@ pub async fn forerunners(store: &Store, build: &Build) -> Result<Vec<Versioned<B
         found.push(row);
     }
     Ok(found)
+}
+
+/// Selects the attempts of `build` and of those of its specification before it: a later revision keeps what landed in them, and
+/// nobody tries that again.
+pub async fn attempts_up_to(store: &Store, build: &Build) -> Result<Query, ReadError> {
+    let of_spec = Query::new()
+        .equal("spec", build.spec.to_string())
+        .at_most("created_at", build.created_at);
+    let builds = store.list::<Build>(of_spec).await?;
+    Ok(Query::new().one_of("build", builds.iter().map(|build| build.id.to_string())))
+}
+
+/// Finds the attempts by which tasks landed, in `build` or in one before it as [`attempts_up_to`] selects them: the newest of each task,
+/// whether anything was said of it or not.
+pub async fn landed_up_to(
+    store: &Store,
+    build: &Build,
+) -> Result<BTreeMap<TaskId, Attempt>, ReadError> {
+    let landed = attempts_up_to(store, build)
+        .await?
+        .equal("state", AttemptState::Landed.as_str())
+        .order_by("key");
+    let landed = store.list::<Attempt>(landed).await?.into_iter();
+    let landed = landed.map(|row| (row.task.clone(), row.into_inner()));
+    Ok(landed.collect())
 }
 
 /// A wish about a whole build.

@@ -19,7 +19,7 @@ pub enum HaltError {
     #[error(transparent)]
     Forbidden(#[from] PermissionError),
     /// Somebody was first.
-    #[error("{}", .0.told())]
+    #[error("{}", .0.in_words())]
     Already(Box<Halt>),
     /// The reason is too long.
     #[error("nothing is stopped yet: the reason has {0} bytes, and {SAID_BYTES} is the most")]

@@ -57,7 +57,7 @@ pub fn approval_told(revision: &Revision) -> String {
 pub fn dry_run_told(revision: &Revision) -> String {
     revision.dry_run.map_or_else(
         || "not dry-run: nobody has tried its checks".to_owned(),
-        |dry_run| format!("dry-run: {}", dry_run.told()),
+        |dry_run| format!("dry-run: {}", dry_run.in_words()),
     )
 }
 

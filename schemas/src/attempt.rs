@@ -189,7 +189,7 @@ impl FailureClass {
     }
 
     /// Says in a few words what failed, for people.
-    pub const fn told(self) -> &'static str {
+    pub const fn in_words(self) -> &'static str {
         match self {
             Self::SyntaxError => "the code does not parse or compile",
             Self::MissingDependency => "a package or module is missing",
@@ -361,7 +361,19 @@ pub struct Evidence {
     pub at: DateTime<Utc>,
 }
 
+/// Names what a person accepts who says that the tests of a check do count, though nobody has seen that it can fail: nothing is planted
+/// beside them then, and [`Evidence::not_run`] holds it.
+pub fn planted_beside(check: &str) -> String {
+    format!("planted tests beside {check}")
+}
+
 impl Evidence {
+    /// Lists the checks that count on the word of a person: nobody has seen that they can fail.
+    pub fn unproven(&self) -> impl Iterator<Item = &CheckRun> {
+        let is_accepted = move |run: &&CheckRun| self.not_run.contains(&planted_beside(&run.name));
+        self.checks.iter().filter(is_accepted)
+    }
+
     /// Adds up the tests that passed; none where none of its checks was counted.
     pub fn tests_passed(&self) -> Option<u32> {
         let counted = self.checks.iter().filter_map(|run| run.tests.as_ref());
@@ -408,7 +420,7 @@ impl Proof {
     }
 
     /// Says in a few words what it is worth.
-    pub const fn told(self) -> &'static str {
+    pub const fn in_words(self) -> &'static str {
         match self {
             Self::AssertionFailed => "failed without the work",
             Self::NewTestsFailed => "failed without the work, by the new tests that came with it",

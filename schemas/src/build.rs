@@ -131,6 +131,17 @@ pub struct Predecessor {
     pub commit: CommitId,
 }
 
+/// Work on a build that failed several times in a row and is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailingWork {
+    /// What it is, for example `publication`.
+    pub work: String,
+    /// How often in a row it failed.
+    pub count: u32,
+    /// What the reason of the build was given to say of it.
+    pub shown: String,
+}
+
 /// A build of one approved revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
@@ -151,6 +162,9 @@ pub struct Build {
     /// Why it is in that state, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The work on it that failed, of which the reason says or said so; absent in what was stored before it was written down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<FailingWork>,
     /// Why it stands still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_reason: Option<PauseReason>,
@@ -278,6 +292,7 @@ impl Build {
             branch: format!("build/{}", approval.idea_slug),
             state: BuildState::Queued,
             reason: None,
+            failing: Vec::new(),
             pause_reason: None,
             stop: None,
             pause_requested: false,

@@ -46,7 +46,7 @@ impl Halt {
     }
 
     /// Says what it is, for people.
-    pub fn told(&self) -> String {
+    pub fn in_words(&self) -> String {
         let since = self.since.format("%Y-%m-%d %H:%M:%S UTC");
         let why = self.why();
         let colon = if why.is_empty() { "" } else { ": " };

@@ -146,7 +146,7 @@ impl InjectionOutcome {
     }
 
     /// Says it to people.
-    pub const fn told(self) -> &'static str {
+    pub const fn in_words(self) -> &'static str {
         match self {
             Self::Helped => "passed with it, where one had failed without",
             Self::InVain => "its mistake was made all the same",

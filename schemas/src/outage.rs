@@ -65,7 +65,7 @@ impl Outage {
     }
 
     /// Says what is away, and since when.
-    pub fn told(&self) -> String {
+    pub fn in_words(&self) -> String {
         let provider = &self.provider;
         let since = self.since.format("%Y-%m-%d %H:%M:%S UTC");
         match &self.class {
@@ -79,7 +79,7 @@ impl Outage {
 
 impl std::fmt::Display for Outage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.told())?;
+        formatter.write_str(&self.in_words())?;
         match (&self.class, self.probe_at) {
             (_, Some(at)) => write!(
                 formatter,

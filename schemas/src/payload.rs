@@ -194,7 +194,7 @@ payloads! {
     StuckTaskEscalated(AlertEscalated) = "alert.stuck_task.escalated",
     /// A stuck task moves again.
     StuckTaskCleared(AlertCleared) = "alert.stuck_task.cleared",
-    /// A ring of waits was found.
+    /// A cycle of waits was found.
     DeadlockDetected(DeadlockDetected) = "alert.deadlock",
     /// A component gives no sign of life.
     ComponentDown(ComponentDown) = "alert.component_down",

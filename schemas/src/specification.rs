@@ -228,7 +228,7 @@ impl DryRunCount {
     }
 
     /// Says it in a line.
-    pub fn told(self) -> String {
+    pub fn in_words(self) -> String {
         if self.tasks == 0 {
             return "no check was tried: all of it was built before".to_owned();
         }
@@ -296,7 +296,7 @@ pub struct Price {
 
 impl Price {
     /// Says in one line what a build is expected to cost; what is unknown is said, and not counted as nothing.
-    pub fn told(price: Option<&Self>) -> String {
+    pub fn in_words(price: Option<&Self>) -> String {
         let Some(price) = price else {
             return "unknown".to_owned();
         };
@@ -530,14 +530,14 @@ mod tests {
             basis: "3 builds".to_owned(),
         };
         assert_eq!(
-            Price::told(Some(&known)),
+            Price::in_words(Some(&known)),
             "1000 to 2000 tokens, $1.23 to $2.00 (3 builds)"
         );
         known.micro_usd_low = None;
         assert_eq!(
-            Price::told(Some(&known)),
+            Price::in_words(Some(&known)),
             "1000 to 2000 tokens, unknown price (3 builds)"
         );
-        assert_eq!(Price::told(None), "unknown");
+        assert_eq!(Price::in_words(None), "unknown");
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::questions::choice::{BranchMoved, BuildFinished, LandingRefused};
 use ropewalk_config::{QuestionDraft, Trigger, fenced};
-use ropewalk_desk::builds::landing;
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
@@ -80,7 +79,7 @@ pub(crate) async fn task_failed(
             clip::ends(error.trim(), ERROR_BYTES, Weight::Tail).into_owned(),
         ),
         ("attempts_list", tries.told(&failures).join("\n")),
-        ("standing", standing.told()),
+        ("standing", standing.in_words()),
         ("recommended", recommended(class).to_owned()),
     ]);
     let draft = shared
@@ -298,8 +297,8 @@ pub(crate) async fn held(
 pub(crate) struct BranchOutlook {
     /// What was shown of its requirements.
     pub(crate) requirements: String,
-    /// Whether no gate of the project had a part in the check of the whole; none where nobody knows.
-    pub(crate) lacks_gate: Option<bool>,
+    /// What no gate of the project stands for in the check of the whole, a line each.
+    pub(crate) gate: String,
     /// What its review holds against it, a line each.
     pub(crate) objections: Vec<String>,
     /// Whether something else speaks against landing it.
@@ -324,10 +323,8 @@ pub(crate) async fn build_finished(
     let buts: Vec<String> = buts.map(|but| format!("\n**But:** {but}")).collect();
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
-        (
-            "buts",
-            landing::gate_line(outlook.lacks_gate) + &buts.concat(),
-        ),
+        ("gate", outlook.gate),
+        ("buts", buts.concat()),
         ("requirements", outlook.requirements),
         ("status", build.state.to_string()),
         ("complete", counts.complete.to_string()),
@@ -427,8 +424,7 @@ pub(crate) fn note(
     build: &Build,
     asked: Option<QuestionId>,
 ) -> Result<Build, IllegalRequest> {
-    let (after, _) = build::apply(build, build::Input::Ask(asked), context.now())?;
-    Ok(after)
+    build::apply_alone(build, build::Input::Ask(asked), context.now())
 }
 
 /// Puts a question about a build, or about one of its tasks.

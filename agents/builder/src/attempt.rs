@@ -47,7 +47,7 @@ use super::decide::failure::rest;
 use super::error::BuilderError;
 use super::isolation;
 use super::machine::TopicQuestion;
-use super::machine::task::{Input, Phase, apply};
+use super::machine::task::{Input, Phase, apply_alone};
 use super::outages;
 use ending::{Cut, Fault};
 use join::JoinOutcome;
@@ -162,7 +162,7 @@ async fn record(
         Ok(Ending::Failed(fault)) => {
             let (task, number) = (&work.claim.task.id, work.claim.attempt.number);
             if fault.waits_for_consent() {
-                let why = fault.class.told();
+                let why = fault.class.in_words();
                 info!(task.id = %task, "attempt {number} at `{task}` waits for your answer: {why}");
             } else {
                 info!(task.id = %task, "attempt {number} at `{task}` failed: {:?}", fault.class);
@@ -298,7 +298,7 @@ async fn in_slot(
         return Ok(WorkOutcome::Ended(ending));
     }
     let bench = bench(work, slot, &packages, grants).await?;
-    background.packages = packages.told;
+    background.made_ready = packages.told;
     background.tools = tools(work, slot).await?;
     let place = (slot, &mut followers);
     mending::work_on(work, place, &bench, &background, report).await
@@ -382,7 +382,7 @@ async fn start(work: &Work<'_>) -> Result<bool, BuilderError> {
             return Ok(Some(false));
         };
         let context = &work.context;
-        let (mut task, _) = apply(&rows.task, Input::Reach(Phase::Working), context.now())?;
+        let mut task = apply_alone(&rows.task, Input::Reach(Phase::Working), context.now())?;
         let attempt = Attempt {
             token: claim.attempt.token,
             base: work.base(),
@@ -420,7 +420,7 @@ async fn advance(
         let Some(rows) = work.rows().await? else {
             return Ok(Some(false));
         };
-        let (task, _) = apply(&rows.task, Input::Reach(to), work.context.now())?;
+        let task = apply_alone(&rows.task, Input::Reach(to), work.context.now())?;
         let attempt = Attempt {
             state: attempt_to,
             candidate: report.candidate.clone(),
@@ -519,7 +519,6 @@ fn note(report: &mut Report, outcome: &Outcome) {
         .clone()
         .and_then(|value| serde_json::from_value::<TaskResult>(value).ok());
     if let Some(finished) = finished {
-        report.summary = Some(finished.summary);
         report.lesson = finished.lesson;
         report.blocked = finished.blocked.filter(|why| !why.trim().is_empty());
     }

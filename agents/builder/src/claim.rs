@@ -23,7 +23,7 @@ use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
-use super::machine::task::{Input, apply};
+use super::machine::task::{Input, apply_alone};
 use super::outages;
 use obstacles::{Obstacles, change_request, conflict, is_asked};
 use waiting::WaitOutcome;
@@ -193,7 +193,7 @@ async fn wait(
     obstacles: &Obstacles,
 ) -> Result<Look, BuilderError> {
     let mut changes = ChangeSet::new();
-    let (mut waiting, _) = apply(task, obstacles.obstruction(), context.now())?;
+    let mut waiting = apply_alone(task, obstacles.obstruction(), context.now())?;
     for (file, owner) in obstacles.owners() {
         contest(context, &mut changes, &mut waiting, file, owner);
     }

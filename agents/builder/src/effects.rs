@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
                 Effect::Ask(ask) => {
                     if let Some(question) = self.ask(changes, &after, ask).await? {
                         let asked = machine::task::Input::Ask(question);
-                        (after, _) = machine::task::apply(&after, asked, now)?;
+                        after = machine::task::apply_alone(&after, asked, now)?;
                     }
                 }
                 Effect::TellSkipped { by, why } => self.tell_skipped(changes, task, by, why),

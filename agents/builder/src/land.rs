@@ -23,7 +23,7 @@ use tracing::info;
 use super::SPARE_CHECKOUTS;
 use super::context::{self, Plan, of_build};
 use super::error::BuilderError;
-use super::machine::build::{Input, apply};
+use super::machine::build::{Input, apply_alone};
 use super::{
     ask,
     options::{BuildOptions, Shape},
@@ -443,7 +443,7 @@ async fn join(
     if as_it_is {
         return Ok((joined, Way::Merge));
     }
-    Ok(shaping::shape(clone, context, plan, (&joined, message), joint).await?)
+    shaping::shape(clone, context, plan, (&joined, message), joint).await
 }
 
 /// Has a gate look at the commit that a branch is to have.
@@ -492,7 +492,7 @@ async fn record(
         commit: landed.commit.clone(),
         told: format!("landed in {} by {by}", landed.into),
     };
-    let (after, _) = apply(build, input, context.now())?;
+    let after = apply_alone(build, input, context.now())?;
     changes.update(build, &after);
     if let Some(evidence) = evidence {
         changes.put(evidence);

@@ -115,7 +115,7 @@ pub(crate) async fn takes_long(
             "common_reason",
             last.map_or_else(
                 || "the plan did not foresee a part of the work".to_owned(),
-                |failure| format!("the check keeps failing ({})", failure.class.told()),
+                |failure| format!("the check keeps failing ({})", failure.class.in_words()),
             ),
         ),
     ]);

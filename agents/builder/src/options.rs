@@ -27,7 +27,7 @@ pub struct BuildOptions {
     pub lease: Duration,
     /// How long a loop gives no sign of life before its attempts are taken for dead.
     pub silent_after: Duration,
-    /// Whether a new wait is checked for a ring at once; else the monitor's sweep finds it.
+    /// Whether a new wait is checked for a cycle at once; else the monitor's sweep finds it.
     pub check_cycles: bool,
     /// What bounds the tries of a task.
     pub tries: Limits,

@@ -40,7 +40,7 @@ pub(crate) async fn met(
         let context = of_build(context, &rows.build).because_of(rows.task.cause);
         let input = Input::LoseProvider {
             provider: outage.provider.clone(),
-            told: outage.told(),
+            told: outage.in_words(),
         };
         let mut changes = ChangeSet::new();
         let scene = Scene::new(shared, &context, &rows.build).with(report);

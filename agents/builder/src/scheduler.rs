@@ -12,9 +12,9 @@ pub(crate) mod recover;
 pub(crate) mod resolve;
 mod retirements;
 mod settle;
+mod streaks;
 pub(crate) mod tasks_file;
 mod traced;
-mod troubles;
 pub(crate) mod verdicts;
 mod verify;
 pub(crate) mod work;
@@ -58,7 +58,7 @@ pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: Canc
     let mut pause = FIRST_PAUSE;
     let mut lease_reaper = LeaseReaper::default();
     let mut retirements = UntoldRetirements::default();
-    if let Err(error) = chores.troubles.take_up(&context).await {
+    if let Err(error) = chores.streaks.take_up(&context).await {
         warn!("what kept builds before could not be read: {error}");
     }
     match publish::unpublished(&context).await {
@@ -146,10 +146,10 @@ async fn settle_one(shared: &SharedState, context: &Context, chores: &mut Chores
         return;
     }
     match settle::settle(shared, context, build.id).await {
-        Ok(_) => chores.troubles.over(shared, context, piece).await,
+        Ok(_) => chores.streaks.over(shared, context, piece).await,
         Err(error) => {
             let error = error.to_string();
-            chores.troubles.failed(shared, context, piece, &error).await;
+            chores.streaks.failed(shared, context, piece, &error).await;
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn on_message(
     event: &IdeationMessage,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
-    let mut heard = context::load(&context.store, &options.places, event).await?;
+    let mut heard = context::load(&context.store, options, event).await?;
     if heard.idea.state == IdeaState::Abandoned {
         return Ok(ChangeSet::new());
     }
@@ -52,7 +52,7 @@ pub(super) async fn on_message(
         && let Some(question) = answered_by(context, &heard, &event.user_slug).await?
     {
         answer_open_question(context, question, &heard.message.text, &event.user_slug).await?;
-        heard = context::load(&context.store, &options.places, event).await?;
+        heard = context::load(&context.store, options, event).await?;
     }
     let mut turn = Turn::new(options, context, &heard);
     if heard.number == 1 {

@@ -1,6 +1,7 @@
 //! Loads what a message is answered from: the session, its last messages, what it learned, and the idea folder.
 
 use chrono::{DateTime, Utc};
+use ropewalk_desk::phones;
 use ropewalk_desk::views::idea::progress::{self, IdeaProgress};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::idea::{Author, Idea, Message, Session};
@@ -10,9 +11,9 @@ use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::{MessageId, QuestionId, UserSlug};
 use ropewalk_store::{Query, Store, Versioned};
 
+use super::IdeationOptions;
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, README};
-use crate::places::Places;
 
 /// The fewest messages that the model gets to read of a long conversation; twice as many are the most.
 const RECENT: usize = 20;
@@ -29,6 +30,8 @@ pub(super) struct MessageContext {
     pub(super) number: usize,
     /// When whoever wrote it first said something before it.
     pub(super) talks_since: Option<DateTime<Utc>>,
+    /// Whether they have a phone that a bot reaches.
+    pub(super) has_phone: bool,
     /// The last messages up to this one, oldest first.
     pub(super) recent: Vec<Message>,
     /// The questions about this session.
@@ -81,7 +84,7 @@ impl MessageContext {
 /// Loads the message of `event`.
 pub(super) async fn load(
     store: &Store,
-    places: &Places,
+    options: &IdeationOptions,
     event: &IdeationMessage,
 ) -> Result<MessageContext, AgentError> {
     let missing =
@@ -115,7 +118,12 @@ pub(super) async fn load(
     messages.remove(position);
     messages.push(message.clone());
     let recent = messages.split_off(left_out(messages.len()));
+    let places = &options.places;
     let folder = IdeaFolder::new(places.idea_folder(&session.user, &session.idea));
+    let chat = match &options.phones {
+        Some(people) => phones::chat(store, people, &event.user_slug).await?,
+        None => None,
+    };
     let read = |document: &str| {
         folder
             .read(document)
@@ -132,6 +140,7 @@ pub(super) async fn load(
         message,
         number,
         talks_since,
+        has_phone: chat.is_some(),
         recent,
     })
 }

@@ -199,6 +199,7 @@ pub(super) fn standing(
         "unanswered": unanswered,
         "idea": idea,
         "progress": is_told.then_some(&heard.progress),
+        "phone": heard.has_phone,
     });
     let told = prompts
         .render(Prompt::IdeationTurn, &values)

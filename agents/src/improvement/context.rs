@@ -6,6 +6,7 @@ mod succession;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ropewalk_desk::builds::landed_up_to;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
 use ropewalk_knowledge::{Effect, teaches};
 use ropewalk_schemas::amendment::told_by_people;
@@ -40,6 +41,8 @@ pub(super) struct ReviewedBuild {
     pub(super) build: Build,
     pub(super) tasks: Vec<Task>,
     pub(super) attempts: Vec<Attempt>,
+    /// Those that landed in it, and in the builds before of whose work it keeps some, the newest of each task.
+    pub(super) landed: BTreeMap<TaskId, Attempt>,
     pub(super) evidence: Vec<Evidence>,
     /// What people were asked about it.
     pub(super) questions: Vec<Question>,
@@ -96,6 +99,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
     let of_build = || Query::new().equal("build", id.to_string());
     let tasks = records(store.list::<Task>(of_build().order_by("number")).await?);
     let attempts = records(store.list::<Attempt>(of_build()).await?);
+    let landed = landed_up_to(store, &build).await?;
     let evidence = records(store.list::<Evidence>(of_build()).await?);
     let revision = store
         .get::<Revision>(&revision_key(build.spec, build.revision))
@@ -133,6 +137,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         learned_of: learned_of(store, &carried).await?,
         tasks,
         attempts,
+        landed,
         evidence,
         sayings: sayings::load(store, &build, &questions).await?,
         questions,

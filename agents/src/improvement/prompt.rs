@@ -10,10 +10,10 @@ use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::amendment::told_by_people;
-use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::review::Review;
+use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{RepoPath, RequirementId, TaskId};
 use serde_json::{Value, json};
@@ -135,22 +135,8 @@ fn outcome(reviewed: &ReviewedBuild) -> String {
 }
 
 fn plan(reviewed: &ReviewedBuild) -> String {
-    let mut plan = String::new();
-    if let Some(revision) = &reviewed.revision {
-        let document = &revision.document;
-        // Writing to a String cannot fail.
-        writeln!(plan, "{}: {}", document.title, document.objective).ok();
-        for requirement in document.all_requirements() {
-            let (id, priority) = (&requirement.id, &requirement.priority);
-            writeln!(plan, "- {id} ({priority}): {}", requirement.text).ok();
-            if !requirement.acceptance.is_empty() {
-                writeln!(plan, "  shown by: {}", requirement.acceptance).ok();
-            }
-            if let Some(old) = &requirement.replaces {
-                writeln!(plan, "  in place of {old}, which holds no longer").ok();
-            }
-        }
-    }
+    let revision = reviewed.revision.as_ref();
+    let mut plan = revision.map_or_else(String::new, |revision| wanted(&revision.document));
     for task in &reviewed.tasks {
         let files: Vec<&str> = task.block.files().map(RepoPath::as_str).collect();
         let lines = task.block.requirements.iter();
@@ -164,9 +150,39 @@ fn plan(reviewed: &ReviewedBuild) -> String {
             .collect();
         let (id, title) = (&task.id, task.block.in_words());
         let (files, wanted) = (files.join(", "), wanted.join("; "));
+        // Writing to a String cannot fail.
         writeln!(plan, "- {id}: {title} (in {files}; for {wanted})").ok();
+        for line in &task.block.leave_alone {
+            writeln!(plan, "  leaves alone: {line}").ok();
+        }
     }
     plan
+}
+
+/// Tells what was approved: the requirements, what is left out, and the signatures that tasks share.
+fn wanted(document: &Document) -> String {
+    let mut wanted = format!("{}: {}\n", document.title, document.objective);
+    for requirement in document.all_requirements() {
+        let (id, priority) = (&requirement.id, &requirement.priority);
+        // Writing to a String cannot fail.
+        writeln!(wanted, "- {id} ({priority}): {}", requirement.text).ok();
+        if !requirement.acceptance.is_empty() {
+            writeln!(wanted, "  shown by: {}", requirement.acceptance).ok();
+        }
+        if let Some(old) = &requirement.replaces {
+            writeln!(wanted, "  in place of {old}, which holds no longer").ok();
+        }
+    }
+    for line in &document.out_of_scope {
+        writeln!(wanted, "- out of scope: {line}").ok();
+    }
+    for one in &document.interfaces {
+        let maker = one.made_by.as_ref();
+        let maker = maker.map_or_else(String::new, |task| format!(", made by {task}"));
+        let signature = one.signature.replace('\n', "\n  ");
+        writeln!(wanted, "- interface{maker}: {signature}").ok();
+    }
+    wanted
 }
 
 /// Tells what was asked about a task, and what was answered, by whom and when.
@@ -201,7 +217,7 @@ fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
 /// Tells what people said to tasks, and who did when: to several tasks it was said once for each.
 fn heard(reviewed: &ReviewedBuild, (tasks, words): &(Vec<&TaskId>, &str)) -> Value {
     let said = reviewed.sayings.iter().filter(|saying| saying.is(words));
-    let mut said: Vec<String> = said.map(Remark::told).collect();
+    let mut said: Vec<String> = said.map(Remark::attribution).collect();
     said.dedup();
     json!({ "tasks": tasks, "words": words, "said": said })
 }
@@ -225,12 +241,12 @@ fn found(former: &Review) -> Vec<Value> {
     told.collect()
 }
 
-/// What the agent said whose work landed.
+/// What the agent said whose work landed: that of a kept task, in a build before.
 fn summary<'a>(reviewed: &'a ReviewedBuild, task: &Task) -> Option<&'a str> {
-    let attempts = reviewed.attempts.iter();
-    let mut landed =
-        attempts.filter(|attempt| attempt.task == task.id && attempt.state == AttemptState::Landed);
-    landed.next_back()?.summary.as_deref().map(str::trim)
+    let is_kept = reviewed.is_kept(task);
+    let landed = reviewed.landed.get(&task.id);
+    let landed = landed.filter(|attempt| is_kept || attempt.build == reviewed.build.id)?;
+    landed.summary.as_deref().map(str::trim)
 }
 
 fn known(reviewed: &ReviewedBuild) -> Vec<Value> {

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ropewalk_engine::outline::{Language, Symbol, render_within};
+use ropewalk_schemas::amount::counted_as;
 use ropewalk_schemas::clip;
 use ropewalk_workspace::clone::Blob;
 
 /// So much of the digest are directories.
 const TREE_BYTES: usize = 9 * 1024;
 /// So much of it are outlines.
-const OUTLINE_BYTES: usize = 12 * 1024;
+const OUTLINE_BYTES: usize = 11 * 1024;
 /// The most files whose outlines are made.
 pub(super) const OUTLINED: usize = 40;
 /// Outlines show what lies right inside of what a file defines, and no deeper.
@@ -25,6 +26,8 @@ const LONGEST_BYTES: u64 = 512 * 1024;
 const HEAVY_BYTES: u64 = 64 * 1024;
 /// So many files of a directory are named.
 const NAMED: usize = 24;
+/// No line of a directory below the root takes less bytes than this one, with its end: `d/ (1 file, 0 B)`.
+const LEAST_LINE: usize = 17;
 /// So much of one outline is shown, however many there are.
 const SHARE_BYTES: usize = 1_200;
 /// So many kinds of files are counted.
@@ -153,15 +156,23 @@ fn directories(blobs: &[Blob]) -> String {
     let mut order: Vec<(&str, Directory<'_>)> = all.into_iter().collect();
     order.sort_by_key(|(path, directory)| (depth(path), Reverse(directory.weight), *path));
     let mut text = String::new();
-    let total = order.len();
-    for (number, (path, directory)) in order.iter().enumerate() {
-        let line = line(path, directory);
-        if text.len() + line.len() > TREE_BYTES {
-            // Writing to a string cannot fail.
-            _ = writeln!(text, "[{} more directories]", total - number);
+    let mut told = 0;
+    for (path, directory) in &order {
+        if text.len() + LEAST_LINE > TREE_BYTES {
             break;
         }
-        text.push_str(&line);
+        let line = line(path, directory);
+        // One of many long names hides none behind it.
+        if text.len() + line.len() <= TREE_BYTES {
+            text.push_str(&line);
+            told += 1;
+        }
+    }
+    let left_out = order.len() - told;
+    if left_out > 0 {
+        let left_out = counted_as(left_out, "more directory", "more directories");
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "[{left_out}]");
     }
     text
 }
@@ -248,6 +259,20 @@ mod tests {
             docs/ (1 file, 2 KB): guide.md 2 KB\n\
             zoo/deep/ (1 file, 10 B): inner.rs 10 B\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_directory_that_is_too_long_to_be_listed_hides_none_behind_it() {
+        let wide = (0..NAMED).map(|number| {
+            let name = "\u{1f980}".repeat(120);
+            blob(&format!("wide/{number}{name}"), 50_000)
+        });
+        let blobs: Vec<Blob> = wide.chain([blob("small/a.txt", 10)]).collect();
+        let text = render(&blobs, &[]);
+        assert!(
+            text.ends_with("small/ (1 file, 10 B): a.txt 10 B\n[1 more directory]\n"),
+            "{text}"
+        );
     }
 
     #[test]

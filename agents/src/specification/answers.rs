@@ -53,7 +53,9 @@ pub(super) async fn on_answer(
             Some(what) => mend(answer, *build, what, context).await,
             None => Ok(ChangeSet::new()),
         },
-        (_, About::Specification { spec }) => clarified(options, answer, *spec, context).await,
+        (_, About::Specification { spec }) => {
+            Box::pin(clarified(options, answer, *spec, context)).await
+        }
         _ => Ok(ChangeSet::new()),
     }
 }

@@ -9,7 +9,7 @@ use ropewalk_schemas::task::TaskBlock;
 /// Returns the tasks in an order that respects every edge; of those that may come next, the one of the earliest
 /// phase comes first, then the one of the highest priority, then the one whose id counts first. Unknown phases come last.
 ///
-/// Tasks in a ring, which the validation refuses, stay at the end as they were.
+/// Tasks in a cycle, which the validation refuses, stay at the end as they were.
 pub(super) fn ordered(tasks: Vec<TaskBlock>, phases: &[String]) -> Vec<TaskBlock> {
     let positions = positions(&tasks, phases);
     let mut rest: Vec<Option<TaskBlock>> = tasks.into_iter().map(Some).collect();
@@ -21,8 +21,8 @@ pub(super) fn ordered(tasks: Vec<TaskBlock>, phases: &[String]) -> Vec<TaskBlock
     sorted
 }
 
-/// Returns the tasks that are in a ring of dependencies or behind one, in the order of their ids.
-pub(super) fn ring(tasks: &[TaskBlock]) -> Vec<&TaskId> {
+/// Returns the tasks that are in a cycle of dependencies or behind one, in the order of their ids.
+pub(super) fn cycle(tasks: &[TaskBlock]) -> Vec<&TaskId> {
     let reached: BTreeSet<usize> = positions(tasks, &[]).into_iter().collect();
     let mut left: Vec<&TaskId> = (0..tasks.len())
         .filter(|index| !reached.contains(index))
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_named_and_loses_no_task() {
+    fn a_cycle_is_named_and_loses_no_task() {
         let tasks = vec![
             task("A", &["C"]),
             task("B", &["A"]),
@@ -194,13 +194,13 @@ mod tests {
             task("D", &[]),
         ];
         assert_eq!(
-            ring(&tasks)
+            cycle(&tasks)
                 .iter()
                 .map(|id| id.as_str())
                 .collect::<Vec<_>>(),
             ["A", "B", "C"]
         );
         assert_eq!(names(&ordered(tasks, &[])), "D A B C");
-        assert!(ring(&[task("A", &[]), task("B", &["A"])]).is_empty());
+        assert!(cycle(&[task("A", &[]), task("B", &["A"])]).is_empty());
     }
 }

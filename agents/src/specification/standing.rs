@@ -1,10 +1,12 @@
 //! What was built of an earlier revision: the next one goes on from there, so that is the tree it is planned on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use ropewalk_desk::builds::landed_up_to;
 use ropewalk_schemas::amendment::{carried, told_by_people, touched};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
@@ -17,12 +19,17 @@ const GOES_ON: &str = " It goes on while you plan, and more of it may land befor
                        task that you hand in word for word, with its requirements unchanged, goes on to its end; what runs of \
                        one that you change or leave out ends, and what it made so far is kept.";
 
+/// So much is told of what was said of the work of a task.
+const SUMMARY_LETTERS: usize = 1_000;
+
 /// The build that the next revision goes on from.
 #[derive(Debug, Clone)]
 pub struct BaseBuild {
     build: Build,
     document: Document,
     tasks: Vec<Task>,
+    /// What agents, and people of what they made by hand, said of the work that landed, in it or in a build before it.
+    summaries: BTreeMap<TaskId, String>,
     /// What its tasks asked people and what these answered, oldest first.
     answers: Vec<(TaskId, String, String)>,
 }
@@ -40,6 +47,7 @@ impl BaseBuild {
         let (build, tasks) = at_one_head(store, build).await?;
         Ok(Some(Self {
             document: revision.into_inner().document,
+            summaries: summaries(store, &build).await?,
             answers: answers(store, &build).await?,
             build,
             tasks,
@@ -89,9 +97,17 @@ impl BaseBuild {
         } else {
             "Nothing of the build goes on, since what is left of it failed".to_owned()
         };
-        let line = |task: &Task| format!("`{}` {}: {}", task.id, task.state, task.block.in_words());
-        let tasks: Vec<String> = self.tasks.iter().map(line).collect();
+        let tasks: Vec<String> = self.tasks.iter().map(|task| self.line(task)).collect();
         json!({ "revision": revision, "place": place, "state": state, "tasks": tasks, "said": self.said() })
+    }
+
+    /// Says of a task how far it is, and of one that landed what was said of it: by its agent, or of what a person made by hand.
+    fn line(&self, task: &Task) -> String {
+        let said = self.summaries.get(&task.id);
+        let said = said.filter(|_| task.state == TaskState::Complete);
+        let said = said.map_or_else(String::new, |words| format!("; said of it: {words}"));
+        let title = task.block.in_words();
+        format!("`{}` {}: {title}{said}", task.id, task.state)
     }
 
     /// Says whether more of it may land without a word of a person about what failed.
@@ -126,6 +142,16 @@ impl BaseBuild {
         });
         advice.chain(answers).collect()
     }
+}
+
+/// Reads what was said of the work that landed, by its task; of work that was done again after that, nothing from before.
+async fn summaries(store: &Store, build: &Build) -> Result<BTreeMap<TaskId, String>, ReadError> {
+    let landed = landed_up_to(store, build).await?.into_iter();
+    let said = landed.filter_map(|(task, attempt)| {
+        let summary = clip::line(attempt.summary.as_deref()?, SUMMARY_LETTERS);
+        (!summary.is_empty()).then_some((task, summary))
+    });
+    Ok(said.collect())
 }
 
 /// Reads what the tasks of `build` asked, where people answered with more than what is to become of the task.

@@ -9,8 +9,8 @@ use ropewalk_schemas::{Priority, RepoPath};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
-use super::house::{House, user};
 use super::specification::{BRIEF, OWNER, README, foreign, rule, small_plan};
+use super::world::{IdeaWorld, user};
 
 #[tokio::test]
 async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
@@ -23,20 +23,20 @@ async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
             "task: revision-2, turn: 1, contains: ['Fewer words']",
             &change,
         );
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    specifications::revise(&house.person(), spec, &user("ann"), "Fewer words")
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    specifications::revise(&world.person(), spec, &user("ann"), "Fewer words")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!(
         (record.state, record.revision),
         (SpecState::Generated, 2),
         "{record:?}"
     );
-    let revision = house.revision(spec, 2).await;
+    let revision = world.revision(spec, 2).await;
     assert_eq!(revision.document.title, "Subtract");
     assert_eq!(revision.document.objective, "Owners book sitters");
     let titles = revision.tasks.iter().map(|task| task.title.as_deref());
@@ -44,7 +44,7 @@ async fn a_revision_says_what_changes_alone_and_is_taken_at_once() {
         titles.collect::<Vec<_>>(),
         [Some("Subtract numbers"), None, None]
     );
-    assert_eq!(house.calls(), 2);
+    assert_eq!(world.calls(), 2);
 }
 
 #[tokio::test]
@@ -54,13 +54,13 @@ async fn what_was_refused_by_its_form_is_mended_by_what_was_wrong_alone() {
     let mended = json!({ "amends": true, "tasks": [{ "id": "T-002", "file": file }] });
     let told = "turn: 2, contains: ['task T-002', 'missing field `file`']";
     let script = rule("turn: 1", &faulty) + &rule(told, &mended);
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let record = house.spec(spec).await;
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let record = world.spec(spec).await;
     assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
-    assert_eq!(house.revision(spec, 1).await.tasks.len(), 3);
-    assert_eq!(house.calls(), 2);
+    assert_eq!(world.revision(spec, 1).await.tasks.len(), 3);
+    assert_eq!(world.calls(), 2);
 }
 
 #[tokio::test]
@@ -74,22 +74,22 @@ async fn whose_a_file_was_is_no_word_of_the_planner_and_is_said_anew_in_each_rev
             "task: revision-2",
             &json!({ "amends": true, "document": { "title": "More" } }),
         );
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
     let mut changes = ChangeSet::new();
     let owned = Ownership {
         path: RepoPath::parse("src/a.rs").unwrap(),
         build: OWNER,
-        since: house.clock.now(),
+        since: world.clock.now(),
         ended: false,
         after: None,
     };
     changes.insert(&owned);
     changes.insert(&foreign());
-    house.store().commit(changes).await.unwrap();
-    let spec = house.specify(&idea).await;
+    world.store().commit(changes).await.unwrap();
+    let spec = world.specify(&idea).await;
     let notes = async |number| {
-        let tasks = house.revision(spec, number).await.tasks;
+        let tasks = world.revision(spec, number).await.tasks;
         tasks.into_iter().find_map(|task| task.notes)
     };
     let remark = format!("`src/a.rs` is owned by build {OWNER}.");
@@ -99,12 +99,12 @@ async fn whose_a_file_was_is_no_word_of_the_planner_and_is_said_anew_in_each_rev
         ended: true,
         ..owned
     });
-    house.store().commit(changes).await.unwrap();
-    specifications::revise(&house.person(), spec, &user("ann"), "More")
+    world.store().commit(changes).await.unwrap();
+    specifications::revise(&world.person(), spec, &user("ann"), "More")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let revision = house.revision(spec, 2).await;
+    assert_eq!(world.settle().await, []);
+    let revision = world.revision(spec, 2).await;
     assert_eq!(revision.document.title, "More");
     assert_eq!(notes(2).await, None);
 }
@@ -118,16 +118,16 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
             "task: revision-3, contains: ['## Revision 1', 'Rather']",
             &titled("Other"),
         );
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let (person, ann) = (house.person(), Person::alone(user("ann")));
-    let first = house.spec(spec).await.hash.unwrap();
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let (person, ann) = (world.person(), Person::alone(user("ann")));
+    let first = world.spec(spec).await.hash.unwrap();
     specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT)
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let text = house.folder("pets").read("build/spec.md").unwrap().unwrap();
+    assert_eq!(world.settle().await, []);
+    let text = world.folder("pets").read("build/spec.md").unwrap().unwrap();
     assert!(
         text.contains("status: approved\n") && text.contains("approved_by: ann\n"),
         "{text}"
@@ -136,8 +136,8 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
         specifications::revise(&person, spec, &ann.name, words)
             .await
             .unwrap();
-        assert_eq!(house.settle().await, []);
-        house.spec(spec).await
+        assert_eq!(world.settle().await, []);
+        world.spec(spec).await
     };
     let record = revise("More").await;
     assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
@@ -154,7 +154,7 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
     let again = specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT).await;
     let told = again.unwrap_err().to_string();
     assert!(told.contains("was already approved by ann"), "{told}");
-    let record = house.spec(spec).await;
+    let record = world.spec(spec).await;
     assert_eq!(
         (state, record.state),
         (SpecState::Approved, SpecState::Approved)
@@ -162,7 +162,7 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
     assert_eq!((record.revision, record.hash.as_ref()), (1, Some(&first)));
     assert_eq!(record.price, record.approval.as_ref().unwrap().price);
     assert_eq!(record.reason, None, "nobody said why");
-    let taken = house
+    let taken = world
         .store()
         .list::<KnowledgeItem>(Query::new())
         .await
@@ -174,9 +174,9 @@ async fn a_revision_that_is_put_away_leaves_the_approved_one_as_it_stands() {
         (SpecState::Generated, 3),
         "{record:?}"
     );
-    assert_eq!(house.revision(spec, 3).await.document.title, "Other");
+    assert_eq!(world.revision(spec, 3).await.document.title, "Other");
     assert_eq!(
-        house.revision(spec, 2).await.document.title,
+        world.revision(spec, 2).await.document.title,
         "More",
         "it is kept"
     );

@@ -15,12 +15,12 @@ use ropewalk_schemas::{BuildId, Payload, Priority, QuestionId, Slug, SpecId, Tas
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 
-use super::house::{House, templates, user};
 use super::specification::{BRIEF, README, rule, small_plan};
+use super::world::{IdeaWorld, templates, user};
 
 /// Asks about something of `idea`, as an agent does.
 async fn ask(
-    house: &House,
+    world: &IdeaWorld,
     idea: &Slug,
     trigger: Trigger,
     about: About,
@@ -32,37 +32,37 @@ async fn ask(
     let draft = templates().render(trigger, &values.collect()).unwrap();
     let asking = QuestionRequest::of(draft, about, Some(idea));
     let mut changes = ChangeSet::new();
-    let person = house.person();
+    let person = world.person();
     let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
     let AskOutcome::Open(asked) = asked.unwrap() else {
         panic!("it is asked anew")
     };
-    house.store().commit(changes).await.unwrap();
+    world.store().commit(changes).await.unwrap();
     asked
 }
 
 #[tokio::test]
 async fn words_to_the_question_whether_to_build_decide_nothing() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let question = house.open_questions().await.remove(0);
-    let hash = house.spec(spec).await.hash.unwrap();
+    let world = IdeaWorld::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let question = world.open_questions().await.remove(0);
+    let hash = world.spec(spec).await.hash.unwrap();
     assert_eq!(
         question.content,
         Some(Content::Revision { revision: 1, hash })
     );
     for prose in ["ok, but not yet", "yes", "approve"] {
-        let refused = questions::answer(&house.person(), question.id, prose, "ann", "cli").await;
+        let refused = questions::answer(&world.person(), question.id, prose, "ann", "cli").await;
         let told = Words::of(&refused.unwrap_err()).to_string();
         assert!(
             told.contains("decides nothing") && told.contains("`start`"),
             "{told}"
         );
     }
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
-    assert_eq!(house.open_questions().await[0].id, question.id);
+    assert_eq!(world.settle().await, []);
+    assert_eq!(world.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(world.open_questions().await[0].id, question.id);
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn who_is_asked_whether_to_build_sees_every_line_of_every_check() {
         "# **see** `this`\n\nif true; then\n\tprintf '\u{1b}[8m\u{202e}<!-- x -->'; exit 1\nfi";
     plan["tasks"][0]["validation"]["command"] = long.clone().into();
     plan["tasks"][1]["validation"]["command"] = lines.into();
-    let house = House::new(&rule("idea: pets", &plan)).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.spec(spec).await.reason, None);
-    let question = house.open_questions().await.remove(0);
+    let world = IdeaWorld::new(&rule("idea: pets", &plan)).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.spec(spec).await.reason, None);
+    let question = world.open_questions().await.remove(0);
     let (_, shown) = question.context.split_once("```sh\n").unwrap();
     // What a terminal or a page would obey is shown.
     let lines = lines
@@ -90,23 +90,23 @@ async fn who_is_asked_whether_to_build_sees_every_line_of_every_check() {
 
 #[tokio::test]
 async fn an_answer_that_asks_for_a_change_gets_another_revision() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let first = house.open_questions().await.remove(0);
-    let (person, words) = (house.person(), "revise: keep the names of cats too");
+    let world = IdeaWorld::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let first = world.open_questions().await.remove(0);
+    let (person, words) = (world.person(), "revise: keep the names of cats too");
     questions::answer(&person, first.id, words, "ann", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
     assert_eq!(record.feedback, ["keep the names of cats too"]);
     // A yes to the first would approve nothing; the second is asked about anew.
     let late = questions::answer(&person, first.id, "start", "ann", "cli").await;
     assert!(late.is_err());
-    assert_ne!(house.open_questions().await[0].id, first.id);
-    assert_eq!(house.spec(spec).await.approval, None);
+    assert_ne!(world.open_questions().await[0].id, first.id);
+    assert_eq!(world.spec(spec).await.approval, None);
 }
 
 #[tokio::test]
@@ -121,16 +121,16 @@ async fn an_answer_about_a_plan_that_stands_makes_the_plan_anew() {
             &small_plan("Pets"),
         );
     for (answer, revision) in [("red", 1), ("blue", 2)] {
-        let house = House::new(&rules).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        let open = house.open_questions().await;
+        let world = IdeaWorld::new(&rules).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        let open = world.open_questions().await;
         let colour = open.iter().find(|row| row.text == "Which colour?").unwrap();
-        questions::answer(&house.person(), colour.id, answer, "ann", "cli")
+        questions::answer(&world.person(), colour.id, answer, "ann", "cli")
             .await
             .unwrap();
-        assert_eq!(house.settle().await, []);
-        let record = house.spec(spec).await;
+        assert_eq!(world.settle().await, []);
+        let record = world.spec(spec).await;
         assert_eq!(
             (record.state, record.revision),
             (SpecState::Generated, revision),
@@ -146,33 +146,33 @@ async fn an_answer_beside_a_request_for_a_revision_is_no_second_call() {
         "options": [{ "id": "red", "label": "Red" }, { "id": "blue", "label": "Blue" }] });
     let slow = rule("task: revision-2", &small_plan("Blue pets"));
     let slow = slow.replace("reply: {", "reply: {delay_ms: 1000, ");
-    let house = House::new(&(rule("task: revision-1", &asking) + &slow)).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let open = house.open_questions().await;
+    let world = IdeaWorld::new(&(rule("task: revision-1", &asking) + &slow)).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let open = world.open_questions().await;
     let colour = open.iter().find(|row| row.text == "Which colour?").unwrap();
-    let (person, ann) = (house.person(), user("ann"));
+    let (person, ann) = (world.person(), user("ann"));
     questions::answer(&person, colour.id, "blue", "ann", "cli")
         .await
         .unwrap();
     specifications::revise(&person, spec, &ann, "Fewer words")
         .await
         .unwrap();
-    house.run().await;
-    let called = async || (house.calls() == 2).then_some(());
-    house.until("the call for revision 2", called).await;
+    world.run().await;
+    let called = async || (world.calls() == 2).then_some(());
+    world.until("the call for revision 2", called).await;
     // Whoever would ask beside it has the time to.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    house.clock.advance(Duration::from_secs(2));
+    world.clock.advance(Duration::from_secs(2));
     let settled = async || {
-        let open = house.store().open_deliveries(None, 0, 1).await.unwrap();
+        let open = world.store().open_deliveries(None, 0, 1).await.unwrap();
         open.is_empty().then_some(())
     };
-    house.until("the end of all deliveries", settled).await;
-    let record = house.spec(spec).await;
+    world.until("the end of all deliveries", settled).await;
+    let record = world.spec(spec).await;
     assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
-    assert_eq!(house.calls(), 2);
-    assert_eq!(house.revision(spec, 2).await.answers, [colour.id]);
+    assert_eq!(world.calls(), 2);
+    assert_eq!(world.revision(spec, 2).await.answers, [colour.id]);
 }
 
 const FAILURES: [(&str, &str); 5] = [
@@ -231,17 +231,17 @@ async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_whe
         let again = format!("task: revision-2, contains: ['{told}', '- unit: broken']");
         let script = rule("task: revision-1", &small_plan("Pets"))
             + &rule(&again, &small_plan("Pets, mended"));
-        let house = House::new(&script).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        let (person, id) = built(&house, spec, BuildState::Failed).await;
+        let world = IdeaWorld::new(&script).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        let (person, id) = built(&world, spec, BuildState::Failed).await;
         let about = About::Build { build: id };
-        let asked = ask(&house, &idea, trigger, about, values).await;
+        let asked = ask(&world, &idea, trigger, about, values).await;
         questions::answer(&person, asked, choice, "ann", "cli")
             .await
             .unwrap();
-        assert_eq!(house.settle().await, [], "{choice}");
-        let record = house.spec(spec).await;
+        assert_eq!(world.settle().await, [], "{choice}");
+        let record = world.spec(spec).await;
         // A build that stays as it is stands on the plan that was approved.
         let expected = match wanted {
             Some(_) => (SpecState::Generated, 2),
@@ -253,7 +253,7 @@ async fn what_the_check_of_a_whole_build_found_is_mended_by_another_revision_whe
             "{trigger:?} {choice}"
         );
         if wanted.is_some() {
-            let title = house.revision(spec, 2).await.document.title;
+            let title = world.revision(spec, 2).await.document.title;
             assert_eq!(title, "Pets, mended");
             assert!(record.feedback[0].contains("- unit: broken"), "{record:?}");
         }
@@ -270,22 +270,22 @@ async fn who_asked_for_a_revision_that_cannot_be_made_now_is_told() {
         let question = json!({ "type": "blocking", "text": "Which colour?", "options": [] });
         let script = rule("task: revision-1", &small_plan("Pets"))
             + &rule("task: revision-2", &json!({ "question": question }));
-        let house = House::new(&script).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        let (person, id) = built(&house, spec, BuildState::Failed).await;
+        let world = IdeaWorld::new(&script).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        let (person, id) = built(&world, spec, BuildState::Failed).await;
         // Another revision waits for an answer of its own.
         specifications::revise(&person, spec, &user("ann"), "Fewer words")
             .await
             .unwrap();
-        assert_eq!(house.settle().await, []);
+        assert_eq!(world.settle().await, []);
         let about = About::Build { build: id };
-        let asked = ask(&house, &idea, trigger, about, values).await;
+        let asked = ask(&world, &idea, trigger, about, values).await;
         questions::answer(&person, asked, choice, "ann", "cli")
             .await
             .unwrap();
-        assert_eq!(house.settle().await, []);
-        let events = house.payloads().await;
+        assert_eq!(world.settle().await, []);
+        let events = world.payloads().await;
         let refused = events.iter().find_map(|payload| match payload {
             Payload::SpecRevisionRefused(refused) => Some(refused.clone()),
             _ => None,
@@ -313,10 +313,10 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
             "task: revision-2, contains: ['no way to parse', 'Think the task `T-002` through']",
             &json!({ "question": question }),
         );
-    let house = House::new(&rules).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let (person, build) = built(&house, spec, BuildState::Running).await;
+    let world = IdeaWorld::new(&rules).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let (person, build) = built(&world, spec, BuildState::Running).await;
     let values = [
         ("attempts", "3"),
         ("task_id", "T-002"),
@@ -327,14 +327,14 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
     ];
     let task = TaskId::parse("T-002").unwrap();
     let about = About::Task { build, task };
-    let asked = ask(&house, &idea, Trigger::TaskFailedRepeatedly, about, &values).await;
+    let asked = ask(&world, &idea, Trigger::TaskFailedRepeatedly, about, &values).await;
     questions::answer(&person, asked, "rethink", "ann", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!((record.state, record.revision), (SpecState::Draft, 1));
-    let open = house.open_questions().await;
+    let open = world.open_questions().await;
     let way = open
         .iter()
         .find(|row| row.text == "A library or by hand?")
@@ -342,29 +342,33 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
     questions::answer(&person, way.id, "hand", "ann", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
     let approved = record.approval_of_newest();
     assert_eq!(approved, None, "a person approves what came of it");
-    let plan = house.revision(spec, 2).await;
+    let plan = world.revision(spec, 2).await;
     assert_eq!(plan.document.title, "Pets by hand");
 }
 
 /// Approves a specification, and lets a build of it run.
-pub(crate) async fn built(house: &House, spec: SpecId, state: BuildState) -> (Context, BuildId) {
-    let hash = house.spec(spec).await.hash.unwrap();
-    let (person, ann) = (house.person(), Person::alone(user("ann")));
+pub(crate) async fn built(
+    world: &IdeaWorld,
+    spec: SpecId,
+    state: BuildState,
+) -> (Context, BuildId) {
+    let hash = world.spec(spec).await.hash.unwrap();
+    let (person, ann) = (world.person(), Person::alone(user("ann")));
     specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
         .await
         .unwrap();
-    let events = house.payloads().await;
+    let events = world.payloads().await;
     let approval = events.iter().find_map(|payload| match payload {
         Payload::SpecApproved(approval) => Some(approval.clone()),
         _ => None,
     });
-    let now = house.clock.now();
-    let id = BuildId(house.services.ids.next());
+    let now = world.clock.now();
+    let id = BuildId(world.services.ids.next());
     let build = Build {
         state,
         completed_at: (state != BuildState::Running).then_some(now),
@@ -372,6 +376,6 @@ pub(crate) async fn built(house: &House, spec: SpecId, state: BuildState) -> (Co
     };
     let mut changes = ChangeSet::new();
     changes.insert(&build);
-    house.store().commit(changes).await.unwrap();
+    world.store().commit(changes).await.unwrap();
     (person, id)
 }

@@ -4,8 +4,8 @@ use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::specification::SpecState;
 use serde_json::{Value, json};
 
-use super::house::House;
 use super::specification::{BRIEF, README, rule, small_plan};
+use super::world::IdeaWorld;
 
 /// Returns the small plan with other checks in the place of its first ones.
 fn checked_by(commands: &[&str]) -> Value {
@@ -23,12 +23,12 @@ async fn a_check_that_passes_before_the_work_goes_back_to_the_model_and_is_mende
             "attempt: 2, contains: ['check of task `T-001`, `test -f README.md`, passes before the work']",
             &small_plan("Pets"),
         );
-    let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
-    assert_eq!(house.calls(), 2);
-    let revision = house.revision(spec, 1).await;
+    let world = IdeaWorld::with(&script, &[("README.md", "# Pets\n")], false).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(world.calls(), 2);
+    let revision = world.revision(spec, 1).await;
     assert_eq!(revision.validation, [""; 0]);
     assert_eq!(
         revision.tasks[0].validation.command,
@@ -49,12 +49,12 @@ async fn what_does_not_fit_and_what_trying_the_checks_shows_is_told_at_once() {
              absent: 'check of task `T-003`'",
             &small_plan("Pets"),
         );
-    let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
-    assert_eq!(house.calls(), 2);
-    assert_eq!(house.revision(spec, 1).await.validation, [""; 0]);
+    let world = IdeaWorld::with(&script, &[("README.md", "# Pets\n")], false).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(world.calls(), 2);
+    assert_eq!(world.revision(spec, 1).await.validation, [""; 0]);
 }
 
 #[tokio::test]
@@ -86,12 +86,12 @@ async fn what_cannot_be_read_hides_nothing_of_what_is_wrong_beside_it() {
     let told: Vec<String> = told.iter().map(|fault| format!("'{fault}'")).collect();
     let mended = format!("attempt: 1, turn: 2, contains: [{}]", told.join(", "));
     let script = rule("attempt: 1, turn: 1", &faulty) + &rule(&mended, &small_plan("Pets"));
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let record = house.spec(spec).await;
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let record = world.spec(spec).await;
     assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
-    assert_eq!(house.calls(), 2);
+    assert_eq!(world.calls(), 2);
 }
 
 #[tokio::test]
@@ -121,13 +121,13 @@ async fn who_plans_is_told_what_people_are_beside_what_has_to_be_mended() {
             2,
         ),
     ] {
-        let house = House::new(&script).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        let record = house.spec(spec).await;
+        let world = IdeaWorld::new(&script).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        let record = world.spec(spec).await;
         assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
-        assert_eq!(house.calls(), calls);
-        let warnings = house.revision(spec, 1).await.validation.join("\n");
+        assert_eq!(world.calls(), calls);
+        let warnings = world.revision(spec, 1).await.validation.join("\n");
         assert!(warnings.contains("`T-002` has 9 files"), "{warnings}");
     }
 }
@@ -135,12 +135,12 @@ async fn who_plans_is_told_what_people_are_beside_what_has_to_be_mended() {
 #[tokio::test]
 async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
     let checks = ["true", "nosuchtool --all", "sh tests/of-this-plan.sh"];
-    let house = House::new(&rule("idea: pets", &checked_by(&checks))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
-    let revision = house.revision(spec, 1).await;
-    let open = house.open_questions().await;
+    let world = IdeaWorld::new(&rule("idea: pets", &checked_by(&checks))).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.spec(spec).await.state, SpecState::Generated);
+    let revision = world.revision(spec, 1).await;
+    let open = world.open_questions().await;
     let asked = open
         .iter()
         .find(|question| question.state == QuestionState::Pending && question.consequential);
@@ -168,7 +168,7 @@ async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
         "{asked}"
     );
     // Once, and four repairs.
-    assert_eq!(house.calls(), 5);
+    assert_eq!(world.calls(), 5);
 }
 
 #[tokio::test]
@@ -177,10 +177,10 @@ async fn a_check_that_can_never_run_is_no_check_that_fails_as_it_should() {
     let mut plan = checked_by(&checks);
     plan["tasks"][2]["file"] = json!("src/a.py");
     let files = [("closed.sh", "exit 1\n")];
-    let house = House::with(&rule("idea: pets", &plan), &files, false).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let revision = house.revision(spec, 1).await;
+    let world = IdeaWorld::with(&rule("idea: pets", &plan), &files, false).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let revision = world.revision(spec, 1).await;
     let told = revision.validation.join("\n");
     for fault in [
         "Python has no module `nosuchmodule` on this machine",
@@ -216,16 +216,16 @@ async fn tests_that_nobody_can_count_reach_no_approval_unnoticed() {
         (rule("attempt: 1", &plan) + &mended, true),
         (rule("idea: pets", &plan), false),
     ] {
-        let house = House::with(&script, &files, false).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        let revision = house.revision(spec, 1).await;
+        let world = IdeaWorld::with(&script, &files, false).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        let revision = world.revision(spec, 1).await;
         let told = revision.validation.join("\n");
         if is_mended {
             assert_eq!(told, "");
             continue;
         }
-        let open = house.open_questions().await;
+        let open = world.open_questions().await;
         let asked = open.iter().find(|question| question.consequential);
         let asked = &asked.unwrap().context;
         for warning in [
@@ -258,13 +258,13 @@ async fn a_plan_is_mended_four_times_in_one_conversation_whatever_its_faults_are
             rule("attempt: 5", &small_plan("A fifth")),
         ]
         .concat();
-        let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
-        let idea = house.idea("pets", &[README, BRIEF]).await;
-        let spec = house.specify(&idea).await;
-        assert_eq!(house.calls(), calls);
-        assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+        let world = IdeaWorld::with(&script, &[("README.md", "# Pets\n")], false).await;
+        let idea = world.idea("pets", &[README, BRIEF]).await;
+        let spec = world.specify(&idea).await;
+        assert_eq!(world.calls(), calls);
+        assert_eq!(world.spec(spec).await.state, SpecState::Generated);
         // What fitted together once goes to people with what was found, where nothing better came.
-        let told = house.revision(spec, 1).await.validation.join("\n");
+        let told = world.revision(spec, 1).await.validation.join("\n");
         assert_eq!(
             told.contains("passes before the work"),
             !is_mended,
@@ -277,10 +277,10 @@ async fn a_plan_is_mended_four_times_in_one_conversation_whatever_its_faults_are
 async fn checks_that_nobody_can_try_are_told_as_not_dry_run() {
     let checks = ["true", "nosuchtool --all"];
     let files = [("ropewalk.toml", "[gate]\nnosuch = 1\n")];
-    let house = House::with(&rule("idea: pets", &checked_by(&checks)), &files, false).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let revision = house.revision(spec, 1).await;
+    let world = IdeaWorld::with(&rule("idea: pets", &checked_by(&checks)), &files, false).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let revision = world.revision(spec, 1).await;
     assert_eq!(revision.dry_run, None);
     let told = revision.validation.join("\n");
     for warning in [
@@ -289,7 +289,7 @@ async fn checks_that_nobody_can_try_are_told_as_not_dry_run() {
     ] {
         assert!(told.contains(warning), "{told}");
     }
-    let open = house.open_questions().await;
+    let open = world.open_questions().await;
     let asked = open.iter().find(|question| question.consequential);
     let asked = &asked.unwrap().context;
     assert!(
@@ -303,9 +303,9 @@ async fn a_check_that_takes_too_long_goes_back_to_the_model() {
     let mended = "attempt: 2, contains: ['`sleep 60`, was stopped at its time limit; name one that ends sooner']";
     let script =
         rule("attempt: 1", &checked_by(&["sleep 60"])) + &rule(mended, &small_plan("Pets"));
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.calls(), 2);
-    assert_eq!(house.revision(spec, 1).await.validation, [""; 0]);
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.calls(), 2);
+    assert_eq!(world.revision(spec, 1).await.validation, [""; 0]);
 }

@@ -12,7 +12,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{ANSWER_BYTES, About, Question, QuestionKind, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 
-use super::house::{House, user};
+use super::world::{IdeaWorld, user};
 
 const OPENING: &str =
     "I want to build a habit tracking app for people who lose count of their streaks every month.";
@@ -97,15 +97,15 @@ async fn a_phase_is_left_only_when_its_gate_is_met_and_one_at_a_time() {
         rules.push_str(&rule.replacen("idea: habits,", &told, 1));
         rules.push('\n');
     }
-    let house = House::new(&rules).await;
-    let session = house.begin("habits", OPENING).await.session;
-    let mut seen = vec![house.session(session).await.phase];
+    let world = IdeaWorld::new(&rules).await;
+    let session = world.begin("habits", OPENING).await.session;
+    let mut seen = vec![world.session(session).await.phase];
     for number in 2..=replies.len() {
-        house.say(session, &format!("message {number}")).await;
-        seen.push(house.session(session).await.phase);
+        world.say(session, &format!("message {number}")).await;
+        seen.push(world.session(session).await.phase);
     }
     assert_eq!(seen, expected);
-    let entered: Vec<Phase> = house
+    let entered: Vec<Phase> = world
         .session(session)
         .await
         .phases
@@ -113,7 +113,7 @@ async fn a_phase_is_left_only_when_its_gate_is_met_and_one_at_a_time() {
         .map(|entry| entry.phase)
         .collect();
     assert_eq!(entered, Phase::ALL, "each phase is entered once, in order");
-    let changes: Vec<Phase> = house
+    let changes: Vec<Phase> = world
         .payloads()
         .await
         .into_iter()
@@ -134,11 +134,11 @@ async fn the_next_reply_is_told_the_new_phase() {
         script("habits", &[&first]),
         "- {agent: ideation, task: message-2, contains: ['Phase: Exploring', 'Phase: Narrowing'], reply: {text: 'ok', tools: [{name: reply, input: {}}]}}"
     );
-    let house = House::new(&script).await;
-    let session = house.begin("habits", OPENING).await.session;
-    house.say(session, "What now?").await;
+    let world = IdeaWorld::new(&script).await;
+    let session = world.begin("habits", OPENING).await.session;
+    world.say(session, "What now?").await;
     assert_eq!(
-        house.messages(session).await,
+        world.messages(session).await,
         [OPENING, "Go on.", "What now?", "ok"]
     );
 }
@@ -158,23 +158,23 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
     );
     let lines = r#", "decisions": [{"kind": "validation", "summary": "a"}, {"kind": "validation", "summary": "b"}, {"kind": "validation", "summary": "c"}], "risks": [{"summary": "r"}]"#;
     let brief = reply(&[artifact("brief", 0.7)], r#", "confidence": 0.8"#);
-    let house = House::new(&script(
+    let world = IdeaWorld::new(&script(
         "habits",
         &[&first, &reply(&[], ""), &reply(&[], lines), &brief],
     ))
     .await;
-    let started = house.begin("habits", OPENING).await;
+    let started = world.begin("habits", OPENING).await;
     assert_eq!(
-        house.idea_record("habits").await.state,
+        world.idea_record("habits").await.state,
         IdeaState::Candidate
     );
     for text in ["two", "three"] {
-        house.say(started.session, text).await;
+        world.say(started.session, text).await;
     }
-    ideas::say(&house.person(), started.session, &user("ann"), "four")
+    ideas::say(&world.person(), started.session, &user("ann"), "four")
         .await
         .unwrap();
-    house.crash().await;
+    world.crash().await;
     for document in [
         README,
         BRIEF,
@@ -183,14 +183,14 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
         "planning/mvp-scope.md",
     ] {
         assert!(
-            house.folder("habits").read(document).unwrap().is_some(),
+            world.folder("habits").read(document).unwrap().is_some(),
             "{document}"
         );
     }
-    assert!(!house.types().await.contains(&"ideation.completed"));
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.idea_record("habits").await.state, IdeaState::Captured);
-    let payloads = house.payloads().await;
+    assert!(!world.types().await.contains(&"ideation.completed"));
+    assert_eq!(world.settle().await, []);
+    assert_eq!(world.idea_record("habits").await.state, IdeaState::Captured);
+    let payloads = world.payloads().await;
     let Some(Payload::IdeationCompleted(completed)) = payloads.last() else {
         panic!("the last event is {:?}", payloads.last())
     };
@@ -202,7 +202,7 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
         ),
         (BRIEF, 0.8, true)
     );
-    let types = house.types().await;
+    let types = world.types().await;
     let once = |wanted: &str| types.iter().filter(|name| **name == wanted).count();
     assert_eq!(
         (
@@ -213,7 +213,7 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
         (1, 1, 1)
     );
     assert_eq!(once("artifact.saved"), 6);
-    let events = house.store().events(&EventFilter::default()).await.unwrap();
+    let events = world.store().events(&EventFilter::default()).await.unwrap();
     assert!(
         events
             .iter()
@@ -228,14 +228,14 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
         "- {{agent: ideation, idea: sun, task: message-2, contains: ['Their phones die'], reply: {{tools: [{{name: reply, input: {placeholders}}}]}}}}\n{}",
         script("habits", &[r#"{"text": "Served meanwhile."}"#])
     );
-    let house = House::new(&script).await;
-    house.folder("sun").write(README, "# Sun\n\nA solar phone charger for hikers.\n\n## Problem\n\n[Describe the problem]\n\n## Users\n- User type 1\n").unwrap();
-    let session = house
+    let world = IdeaWorld::new(&script).await;
+    world.folder("sun").write(README, "# Sun\n\nA solar phone charger for hikers.\n\n## Problem\n\n[Describe the problem]\n\n## Users\n- User type 1\n").unwrap();
+    let session = world
         .begin("sun", "a solar phone charger for hikers")
         .await
         .session;
 
-    let open = house.open_questions().await;
+    let open = world.open_questions().await;
     assert_eq!(open.len(), 1);
     let question = &open[0];
     assert_eq!(
@@ -254,26 +254,26 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
         (question.about.clone(), question.agent.as_str()),
         (About::Session { session }, "ideation")
     );
-    assert_eq!(house.session(session).await.waiting_for, Some(question.id));
+    assert_eq!(world.session(session).await.waiting_for, Some(question.id));
 
     // The agent is free: another session is served while this one waits.
-    let other = house.begin("habits", OPENING).await.session;
-    assert_eq!(house.messages(other).await[1], "Served meanwhile.");
+    let other = world.begin("habits", OPENING).await.session;
+    assert_eq!(world.messages(other).await[1], "Served meanwhile.");
 
-    house
+    world
         .say(
             session,
             "Their phones die on the second day, and they carry three power banks.",
         )
         .await;
-    let answered = house
+    let answered = world
         .store()
         .get::<ropewalk_schemas::question::Question>(&question.id.to_string())
         .await;
     let answered = answered.unwrap().unwrap();
     assert_eq!(answered.state, QuestionState::Answered);
     assert_eq!(answered.answer.as_ref().unwrap().channel, "chat");
-    let session = house.session(session).await;
+    let session = world.session(session).await;
     assert_eq!(
         (session.waiting_for, session.phase),
         (None, Phase::Exploring)
@@ -282,7 +282,7 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
         session.signals.artifacts.is_empty(),
         "placeholders are no artifacts"
     );
-    let messages = house.store().list::<Message>(Query::new()).await.unwrap();
+    let messages = world.store().list::<Message>(Query::new()).await.unwrap();
     let told: Vec<&str> = messages
         .iter()
         .filter(|message| message.session == session.id)
@@ -300,25 +300,25 @@ async fn words_of_somebody_who_was_not_asked_answer_nothing() {
         r#"{"text": "Metres it may be."}"#,
         r#"{"text": "That explains it."}"#,
     ];
-    let house = House::new(&script("sun", &replies)).await;
-    let session = house
+    let world = IdeaWorld::new(&script("sun", &replies)).await;
+    let session = world
         .begin("sun", "a solar phone charger for hikers")
         .await
         .session;
-    let question = house.session(session).await.waiting_for.unwrap();
-    house.clock.advance(Duration::from_mins(1));
-    ideas::say(&house.person(), session, &user("bob"), "And use metres.")
+    let question = world.session(session).await.waiting_for.unwrap();
+    world.clock.advance(Duration::from_mins(1));
+    ideas::say(&world.person(), session, &user("bob"), "And use metres.")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.session(session).await.waiting_for, Some(question));
-    assert_eq!(house.open_questions().await.len(), 1);
+    assert_eq!(world.settle().await, []);
+    assert_eq!(world.session(session).await.waiting_for, Some(question));
+    assert_eq!(world.open_questions().await.len(), 1);
 
-    house
+    world
         .say(session, "Their phones die on the second day.")
         .await;
-    assert_eq!(house.session(session).await.waiting_for, None);
-    let answered = house.store().get::<Question>(&question.to_string()).await;
+    assert_eq!(world.session(session).await.waiting_for, None);
+    let answered = world.store().get::<Question>(&question.to_string()).await;
     let answer = answered.unwrap().unwrap().answer.clone().unwrap();
     assert_eq!(
         (answer.by.as_str(), answer.text.as_str()),
@@ -328,12 +328,12 @@ async fn words_of_somebody_who_was_not_asked_answer_nothing() {
 
 #[tokio::test]
 async fn what_the_readme_answers_is_not_asked() {
-    let house = House::new(&script("well", &[r#"{"text": "Tell me more."}"#])).await;
+    let world = IdeaWorld::new(&script("well", &[r#"{"text": "Tell me more."}"#])).await;
     let readme = "# Well\n\n## Problem\n\nPeople forget the small habits that keep them well, and notice only weeks later.\n";
-    house.folder("well").write(README, readme).unwrap();
-    let session = house.begin("well", "a wellness tracker").await.session;
-    assert!(house.open_questions().await.is_empty());
-    assert_eq!(house.messages(session).await[1], "Tell me more.");
+    world.folder("well").write(README, readme).unwrap();
+    let session = world.begin("well", "a wellness tracker").await.session;
+    assert!(world.open_questions().await.is_empty());
+    assert_eq!(world.messages(session).await[1], "Tell me more.");
 }
 
 #[tokio::test]
@@ -344,16 +344,16 @@ async fn a_question_of_the_model_may_be_answered_anywhere_and_once() {
         script("habits", &[asking]),
         "- {agent: ideation, task: message-2, contains: 'The person answered: Desktop', reply: {text: 'Desktop it is.', tools: [{name: reply, input: {}}]}}"
     );
-    let house = House::new(&script).await;
-    let session = house.begin("habits", OPENING).await.session;
-    let question = house.session(session).await.waiting_for.unwrap();
-    questions::answer(&house.person(), question, "2", "ann", "cli")
+    let world = IdeaWorld::new(&script).await;
+    let session = world.begin("habits", OPENING).await.session;
+    let question = world.session(session).await.waiting_for.unwrap();
+    questions::answer(&world.person(), question, "2", "ann", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.session(session).await.waiting_for, None);
+    assert_eq!(world.settle().await, []);
+    assert_eq!(world.session(session).await.waiting_for, None);
     assert_eq!(
-        house.messages(session).await,
+        world.messages(session).await,
         [OPENING, "One thing first.", "Desktop", "Desktop it is."]
     );
 }
@@ -362,43 +362,43 @@ async fn a_question_of_the_model_may_be_answered_anywhere_and_once() {
 async fn what_is_said_in_a_conversation_chooses_nothing_of_consequence() {
     let asking = r#"{"text": "One thing first.", "question": {"type": "blocking", "text": "Throw the old list away?", "consequential": true, "options": [{"label": "Yes"}, {"label": "No"}]}}"#;
     let goes_on = r#"{"text": "Choose one of the two."}"#;
-    let house = House::new(&script("habits", &[asking, goes_on, goes_on, goes_on])).await;
-    let session = house.begin("habits", OPENING).await.session;
-    let id = house.session(session).await.waiting_for.unwrap();
+    let world = IdeaWorld::new(&script("habits", &[asking, goes_on, goes_on, goes_on])).await;
+    let session = world.begin("habits", OPENING).await.session;
+    let id = world.session(session).await.waiting_for.unwrap();
     for words in ["1", "Yes", "yes"] {
-        house.say(session, words).await;
-        let asked = house.store().get::<Question>(&id.to_string()).await;
+        world.say(session, words).await;
+        let asked = world.store().get::<Question>(&id.to_string()).await;
         let asked = asked.unwrap().unwrap().into_inner();
         assert_eq!(
             (asked.state, asked.answer),
             (QuestionState::Pending, None),
             "{words}"
         );
-        assert_eq!(house.session(session).await.waiting_for, Some(id));
+        assert_eq!(world.session(session).await.waiting_for, Some(id));
     }
 }
 
 #[tokio::test]
 async fn of_words_that_are_longer_than_an_answer_the_beginning_is_one() {
     let asking = r#"{"text": "One thing first.", "question": {"type": "blocking", "text": "What does it look like?"}}"#;
-    let house = House::new(&script("habits", &[asking, r#"{"text": "I see."}"#])).await;
-    let session = house.begin("habits", OPENING).await.session;
-    let id = house.session(session).await.waiting_for.unwrap();
+    let world = IdeaWorld::new(&script("habits", &[asking, r#"{"text": "I see."}"#])).await;
+    let session = world.begin("habits", OPENING).await.session;
+    let id = world.session(session).await.waiting_for.unwrap();
     let long = "streaks ".repeat(5_000);
-    house.say(session, &long).await;
-    let asked = house.store().get::<Question>(&id.to_string()).await;
+    world.say(session, &long).await;
+    let asked = world.store().get::<Question>(&id.to_string()).await;
     let answer = asked.unwrap().unwrap().into_inner().answer.unwrap();
     assert_eq!(answer.text, long[..ANSWER_BYTES].trim());
-    assert_eq!(house.messages(session).await[2], long.trim());
+    assert_eq!(world.messages(session).await[2], long.trim());
 }
 
 #[tokio::test]
 async fn a_model_that_never_submits_still_answers_and_is_heard_once() {
-    let house = House::new("- {agent: ideation, reply: {text: 'Just words.'}}").await;
-    let mut live = house.services.bus.live().subscribe();
-    let session = house.begin("habits", OPENING).await.session;
-    assert_eq!(house.messages(session).await, [OPENING, "Just words."]);
-    house.say(session, "And now?").await;
+    let world = IdeaWorld::new("- {agent: ideation, reply: {text: 'Just words.'}}").await;
+    let mut live = world.services.bus.live().subscribe();
+    let session = world.begin("habits", OPENING).await.session;
+    assert_eq!(world.messages(session).await, [OPENING, "Just words."]);
+    world.say(session, "And now?").await;
     let (mut heard, mut tries) = (Vec::new(), BTreeSet::new());
     for _ in 0..2 {
         let event = live.next().await.unwrap();
@@ -416,15 +416,15 @@ async fn a_model_that_never_submits_still_answers_and_is_heard_once() {
         "who listens tells the words of one try from those of another"
     );
     assert_eq!(
-        house.types().await,
+        world.types().await,
         ["ideation.message", "ideation.started", "ideation.message"]
     );
 }
 
 #[tokio::test]
 async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
-    let house = House::new("- {agent: nobody, reply: {text: x}}").await;
-    let mut live = house.services.bus.live().subscribe();
+    let world = IdeaWorld::new("- {agent: nobody, reply: {text: x}}").await;
+    let mut live = world.services.bus.live().subscribe();
     let opening = Opening {
         user: user("ann"),
         title: None,
@@ -433,20 +433,20 @@ async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
         kind: None,
         whole: false,
     };
-    let started = ideas::start(&house.person(), opening).await.unwrap();
-    let failures = house.settle().await;
+    let started = ideas::start(&world.person(), opening).await.unwrap();
+    let failures = world.settle().await;
     assert!(
         failures[0].to_string().contains("no rule of the script"),
         "{failures:?}"
     );
     assert_eq!(live.next().await.unwrap().event_type, "ideation.failed");
-    assert_eq!(house.messages(started.session).await, [OPENING]);
+    assert_eq!(world.messages(started.session).await, [OPENING]);
 }
 
 #[tokio::test]
 async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
     let all = ["target-user", "problem", "solution-concept"].map(|kind| artifact(kind, 0.7));
-    let mut house = House::new(&script("habits", &[&reply(&all, "")])).await;
+    let mut world = IdeaWorld::new(&script("habits", &[&reply(&all, "")])).await;
     let opening = Opening {
         user: user("ann"),
         title: None,
@@ -455,23 +455,23 @@ async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
         kind: None,
         whole: false,
     };
-    let started = ideas::start(&house.person(), opening).await.unwrap();
-    house.crash().await;
-    let before = house.folder("habits").read(README).unwrap();
-    assert!(before.is_some() && house.messages(started.session).await.len() == 1);
-    house.move_in().await;
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.messages(started.session).await, [OPENING, "Go on."]);
-    assert_eq!(house.folder("habits").read(README).unwrap(), before);
+    let started = ideas::start(&world.person(), opening).await.unwrap();
+    world.crash().await;
+    let before = world.folder("habits").read(README).unwrap();
+    assert!(before.is_some() && world.messages(started.session).await.len() == 1);
+    world.move_in().await;
+    assert_eq!(world.settle().await, []);
+    assert_eq!(world.messages(started.session).await, [OPENING, "Go on."]);
+    assert_eq!(world.folder("habits").read(README).unwrap(), before);
     assert_eq!(
-        house
+        world
             .store()
             .count::<ModelCall>(Query::new())
             .await
             .unwrap(),
         1
     );
-    let saved = house
+    let saved = world
         .types()
         .await
         .into_iter()
@@ -482,7 +482,7 @@ async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
 
 #[tokio::test]
 async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
-    let house = House::new("[]").await;
+    let world = IdeaWorld::new("[]").await;
     let opening = |text: &str, slug: Option<&str>| Opening {
         user: user("ann"),
         title: Some("Habit tracker".to_owned()),
@@ -491,7 +491,7 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
         kind: None,
         whole: false,
     };
-    let person = house.person();
+    let person = world.person();
     let mut names = Vec::new();
     for _ in 0..3 {
         names.push(

@@ -9,8 +9,6 @@ mod dry_run;
 #[cfg(test)]
 mod endings;
 #[cfg(test)]
-mod house;
-#[cfg(test)]
 mod ideation;
 #[cfg(test)]
 mod one_plan;
@@ -28,3 +26,5 @@ mod standing;
 mod waiting;
 #[cfg(test)]
 mod withdrawal;
+#[cfg(test)]
+mod world;

@@ -1,5 +1,9 @@
 //! Whoever talks about an idea is told how far it has come, last of all and anew with each message.
 
+use std::collections::BTreeMap;
+
+use ropewalk_config::settings::PersonRecord;
+use ropewalk_desk::people::People;
 use ropewalk_desk::specifications;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Author, Message};
@@ -7,16 +11,16 @@ use ropewalk_schemas::{BuildId, CommitId, SessionId};
 use ropewalk_store::{ChangeSet, Query};
 
 use super::answers::built;
-use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
+use super::world::{IdeaWorld, user};
 
 const HEADING: &str = "## Where the Idea Stands\n";
 
 /// Says something, and returns what stood before it in what the model was told of the session.
-async fn told(house: &House, session: SessionId, words: &str) -> String {
-    house.say(session, words).await;
+async fn told(world: &IdeaWorld, session: SessionId, words: &str) -> String {
+    world.say(session, words).await;
     let of_session = Query::new().equal("session", session.to_string());
-    let messages = house.store().list::<Message>(of_session).await.unwrap();
+    let messages = world.store().list::<Message>(of_session).await.unwrap();
     let said = messages
         .into_iter()
         .filter(|message| message.author == Author::Agent);
@@ -33,29 +37,29 @@ fn holds(told: &str, parts: &[&str]) {
     }
 }
 
-async fn change(house: &House, build: BuildId, change: impl FnOnce(&mut Build)) {
-    let found = house.store().get::<Build>(&build.to_string()).await;
+async fn change(world: &IdeaWorld, build: BuildId, change: impl FnOnce(&mut Build)) {
+    let found = world.store().get::<Build>(&build.to_string()).await;
     let found = found.unwrap().unwrap();
     let mut after = found.record.clone();
     change(&mut after);
     let mut changes = ChangeSet::new();
     changes.update(&found, &after);
-    house.store().commit(changes).await.unwrap();
+    world.store().commit(changes).await.unwrap();
 }
 
 #[tokio::test]
 async fn who_talks_about_an_idea_is_told_what_is_written_asked_built_and_landed() {
     let answers = "- {agent: ideation, reply: {text: I see., tools: [{name: reply, input: {}}]}}\n";
     let script = rule("idea: pets", &small_plan("Pets")) + answers;
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let session = house.idea_record("pets").await.session;
-    let before = told(&house, session, "Sitters live nearby.").await;
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let session = world.idea_record("pets").await.session;
+    let before = told(&world, session, "Sitters live nearby.").await;
     assert!(!before.contains(HEADING), "{before}");
 
-    let spec = house.specify(&idea).await;
-    let question = house.open_questions().await.remove(0).id;
-    let written = told(&house, session, "ok go").await;
+    let spec = world.specify(&idea).await;
+    let question = world.open_questions().await.remove(0).id;
+    let written = told(&world, session, "ok go").await;
     let asked = format!("- Open question {question}: ");
     // What starts a build is chosen, never worded.
     let answer = format!("`ropewalk question answer {question} CHOICE`");
@@ -63,16 +67,14 @@ async fn who_talks_about_an_idea_is_told_what_is_written_asked_built_and_landed(
         &written,
         &[
             "- Specification: revision 1 is written and waits for an approval.",
-            "presses \"Yes, start building!\"",
-            "`/execute pets`",
+            "`ropewalk spec approve pets --hash HASH`",
             &asked,
-            "Yes, start building!",
             &answer,
         ],
     );
 
-    let (person, build) = built(&house, spec, BuildState::Running).await;
-    let running = told(&house, session, "whats up").await;
+    let (person, build) = built(&world, spec, BuildState::Running).await;
+    let running = told(&world, session, "whats up").await;
     let tell = format!("`ropewalk build tell {build} WORDS`");
     holds(
         &running,
@@ -85,29 +87,71 @@ async fn who_talks_about_an_idea_is_told_what_is_written_asked_built_and_landed(
     );
     assert!(!running.contains("Open question"), "{running}");
 
-    change(&house, build, |build| build.state = BuildState::Stopped).await;
-    let stopped = told(&house, session, "go").await;
-    holds(&stopped, &["is stopped", "`/resume pets`"]);
+    change(&world, build, |build| build.state = BuildState::Stopped).await;
+    let stopped = told(&world, session, "go").await;
+    let resume = format!("`ropewalk build resume {build}`");
+    holds(&stopped, &["is stopped", &resume]);
 
-    change(&house, build, |build| {
+    change(&world, build, |build| {
         build.state = BuildState::Succeeded;
-        build.completed_at = Some(house.clock.now());
+        build.completed_at = Some(world.clock.now());
         build.merged = CommitId::parse(&"a".repeat(40)).ok();
     })
     .await;
-    let landed = told(&house, session, "csv export too").await;
+    let landed = told(&world, session, "csv export too").await;
     holds(
         &landed,
-        &["it has landed in `main` as aaaaaaa", "`/newtask WORDS`"],
+        &["it has landed in `main` as aaaaaaa", "`ropewalk idea new`"],
     );
+    // Nobody has a phone.
+    for told in [&written, &running, &stopped, &landed] {
+        for of_phones in ["phone", "press", "`/"] {
+            assert!(!told.contains(of_phones), "{of_phones}: {told}");
+        }
+    }
 
     specifications::revise(&person, spec, &user("ann"), "csv export too")
         .await
         .unwrap();
-    let revised = told(&house, session, "and now?").await;
+    let revised = told(&world, session, "and now?").await;
     assert!(revised.contains("- Specification: revision "), "{revised}");
     // What was told before stands where it stood.
-    let again = house.store().list::<Message>(Query::new()).await.unwrap();
+    let again = world.store().list::<Message>(Query::new()).await.unwrap();
     let mut kept = again.iter().filter_map(|message| message.told.as_deref());
     assert!(kept.any(|told| told == written), "{written}");
+}
+
+#[tokio::test]
+async fn who_has_a_phone_is_told_what_to_press_and_to_say_there_and_nobody_else_is() {
+    let answers = "- {agent: ideation, reply: {text: I see., tools: [{name: reply, input: {}}]}}\n";
+    let script = rule("idea: pets", &small_plan("Pets")) + answers;
+    let mut world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let session = world.idea_record("pets").await.session;
+    world.specify(&idea).await;
+    let reachable = |name: &str| {
+        let record = PersonRecord {
+            telegram_user: Some(7),
+            telegram_chats: vec![7],
+            ..PersonRecord::default()
+        };
+        (user(name), record)
+    };
+    let ann = (user("ann"), PersonRecord::default());
+    let of_another = BTreeMap::from([ann, reachable("bob")]);
+    let own = BTreeMap::from([reachable("ann")]);
+    for (people, is_reached) in [(of_another, false), (own, true)] {
+        world.phones = Some(People::new(people, user("ann")));
+        world.move_in().await;
+        let told = told(&world, session, "ok go").await;
+        for of_phones in [
+            "what they\npress or type",
+            "presses \"Yes, start building!\"",
+            "`/execute pets` shows it on the phone",
+            "presses its button",
+        ] {
+            assert_eq!(told.contains(of_phones), is_reached, "{told}");
+        }
+        holds(&told, &["types `ropewalk question answer "]);
+    }
 }

@@ -6,8 +6,8 @@ use ropewalk_schemas::RequirementId;
 use ropewalk_schemas::document::spec_md;
 use serde_json::{Value, json};
 
-use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
+use super::world::{IdeaWorld, user};
 
 /// Returns the small plan, all of it for a requirement that takes the place of `old`.
 fn replacing(old: &str) -> Value {
@@ -32,27 +32,27 @@ async fn a_requirement_that_takes_the_place_of_one_that_stood_is_shown_as_such()
         rule(changed, &replacing("FR-1")),
     ]
     .concat();
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
     for words in ["It is another one", "Once more"] {
-        specifications::revise(&house.person(), spec, &user("ann"), words)
+        specifications::revise(&world.person(), spec, &user("ann"), words)
             .await
             .unwrap();
-        assert_eq!(house.settle().await, []);
+        assert_eq!(world.settle().await, []);
     }
-    let record = house.spec(spec).await;
+    let record = world.spec(spec).await;
     assert_eq!(record.revision, 3, "{:?}", record.reason);
     let old = RequirementId::parse("FR-1").ok();
     for number in [2, 3] {
-        let revision = house.revision(spec, number).await;
+        let revision = world.revision(spec, number).await;
         assert_eq!(revision.document.requirements[0].replaces, old);
     }
-    let folder = house.folder("pets");
+    let folder = world.folder("pets");
     let written = folder.read("build/spec.md").unwrap().unwrap();
     let (_, document) = spec_md::parse(&written).unwrap();
     assert_eq!(document.requirements[0].replaces, old, "{written}");
-    let compared = specification::compare(house.store(), &record, Some(1), Some(2)).await;
+    let compared = specification::compare(world.store(), &record, Some(1), Some(2)).await;
     let difference = compared.unwrap().difference;
     assert!(difference.contains("\n+  Replaces: FR-1\n"), "{difference}");
 }

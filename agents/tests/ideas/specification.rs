@@ -21,7 +21,7 @@ use ropewalk_store::{ChangeSet, Query};
 use ropewalk_world::questions::means_nothing;
 use serde_json::{Value, json};
 
-use super::house::{House, user};
+use super::world::{IdeaWorld, user};
 
 pub(crate) const README: (&str, &str) = (
     "README.md",
@@ -103,38 +103,38 @@ fn hash(text: &str) -> ContentHash {
 
 #[tokio::test]
 async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let idea = house
+    let world = IdeaWorld::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = world
         .idea("pets", &[README, ("development.md", "Written in Rust.\n")])
         .await;
-    let refused = house.spec(house.specify(&idea).await).await;
+    let refused = world.spec(world.specify(&idea).await).await;
     assert_eq!(refused.state, SpecState::Rejected);
     let reason = refused.reason.unwrap();
     assert!(
         reason.contains("needs planning/brief.md;") && !reason.contains("README"),
         "{reason}"
     );
-    assert!(!house.folder("pets").root().join("build").exists());
-    assert!(!house.types().await.contains(&"spec.generated"));
+    assert!(!world.folder("pets").root().join("build").exists());
+    assert!(!world.types().await.contains(&"spec.generated"));
 
-    house
+    world
         .folder("pets")
         .write(
             "planning/brief.md",
             "# Brief\n\n## Problem\n\n[Describe it]\n",
         )
         .unwrap();
-    let refused = house.spec(house.specify(&idea).await).await;
+    let refused = world.spec(world.specify(&idea).await).await;
     assert_eq!(
         refused.state,
         SpecState::Rejected,
         "an untouched template is no brief"
     );
 
-    house.folder("pets").write(BRIEF.0, BRIEF.1).unwrap();
-    let spec = house.specify(&idea).await;
-    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
-    let text = house.folder("pets").read("build/spec.md").unwrap().unwrap();
+    world.folder("pets").write(BRIEF.0, BRIEF.1).unwrap();
+    let spec = world.specify(&idea).await;
+    assert_eq!(world.spec(spec).await.state, SpecState::Generated);
+    let text = world.folder("pets").read("build/spec.md").unwrap().unwrap();
     let (header, document) = spec_md::parse(&text).unwrap();
     assert_eq!(
         (header.id, header.revision, header.status),
@@ -165,8 +165,8 @@ async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
 
 #[tokio::test]
 async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
-    let house = House::new(&rule("attempt: 1", &small_plan("unknown"))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let world = IdeaWorld::new(&rule("attempt: 1", &small_plan("unknown"))).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
     let script = format!(
         "{}{}",
         rule("attempt: 1", &small_plan("unknown")),
@@ -175,13 +175,13 @@ async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
             &small_plan("Pets")
         )
     );
-    let mended = House::new(&script).await;
+    let mended = IdeaWorld::new(&script).await;
     let mended_idea = mended.idea("pets", &[README, BRIEF]).await;
     let spec = mended.specify(&mended_idea).await;
     assert_eq!(mended.revision(spec, 1).await.document.title, "Pets");
 
-    // A second attempt has no answer in the script of the first house: what cannot be made is refused with a reason.
-    let spec = house.spec(house.specify(&idea).await).await;
+    // A second attempt has no answer in the script of the first world: what cannot be made is refused with a reason.
+    let spec = world.spec(world.specify(&idea).await).await;
     assert_eq!(spec.state, SpecState::Rejected);
     assert!(spec.reason.unwrap().contains("no rule of the script"));
 }
@@ -190,13 +190,13 @@ async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
 async fn a_submission_that_cannot_be_kept_ends_with_a_reason_that_is_stored_and_one_paid_call() {
     let mut endless = small_plan("Pets");
     endless["document"]["objective"] = json!("x".repeat(2_000_000));
-    let house = House::new(&rule("idea: pets", &endless)).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.spec(house.specify(&idea).await).await;
+    let world = IdeaWorld::new(&rule("idea: pets", &endless)).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.spec(world.specify(&idea).await).await;
     assert_eq!(spec.state, SpecState::Rejected);
     let reason = spec.reason.unwrap();
     assert!(reason.contains("more than 1048576 bytes"), "{reason}");
-    let calls = house.store().list::<ModelCall>(Query::new()).await.unwrap();
+    let calls = world.store().list::<ModelCall>(Query::new()).await.unwrap();
     assert_eq!(calls.len(), 1);
     assert!(calls[0].output_tokens > 1_000_000 / 4 && calls[0].reply.is_null());
 }
@@ -247,7 +247,7 @@ fn sitters_plan() -> Value {
 }
 
 /// A web project with a foreign build on its router and thirteen lessons, and its specification.
-async fn sitters() -> (House, SpecId) {
+async fn sitters() -> (IdeaWorld, SpecId) {
     let script = rule(
         "contains: ['Web application in TypeScript', 'has the number 003']",
         &sitters_plan(),
@@ -258,8 +258,8 @@ async fn sitters() -> (House, SpecId) {
         ("server/api.ts", "export {}\n"),
         ("database/migrations/002_pets.sql", "select 1;\n"),
     ];
-    let house = House::with(&script, &files, false).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let world = IdeaWorld::with(&script, &files, false).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
     let mut changes = ChangeSet::new();
     for number in 1..=9_u32 {
         changes.insert(&lesson(
@@ -276,14 +276,14 @@ async fn sitters() -> (House, SpecId) {
     changes.insert(&Ownership {
         path,
         build: OWNER,
-        since: house.clock.now(),
+        since: world.clock.now(),
         ended: false,
         after: None,
     });
     changes.insert(&foreign());
-    house.store().commit(changes).await.unwrap();
-    let spec = house.specify(&idea).await;
-    (house, spec)
+    world.store().commit(changes).await.unwrap();
+    let spec = world.specify(&idea).await;
+    (world, spec)
 }
 
 /// A build of another specification.
@@ -298,8 +298,8 @@ pub(crate) fn foreign() -> Build {
 
 #[tokio::test]
 async fn tasks_come_in_order_and_name_the_owner_of_a_shared_file() {
-    let (house, spec) = sitters().await;
-    let revision = house.revision(spec, 1).await;
+    let (world, spec) = sitters().await;
+    let revision = world.revision(spec, 1).await;
     let order: Vec<&str> = revision.tasks.iter().map(|task| task.id.as_str()).collect();
     assert_eq!(
         order,
@@ -320,8 +320,8 @@ async fn tasks_come_in_order_and_name_the_owner_of_a_shared_file() {
 
 #[tokio::test]
 async fn a_task_carries_the_five_surest_lessons_that_match_and_no_other() {
-    let (house, spec) = sitters().await;
-    for task in house.revision(spec, 1).await.tasks {
+    let (world, spec) = sitters().await;
+    for task in world.revision(spec, 1).await.tasks {
         let ids: Vec<u128> = task
             .gotchas
             .iter()
@@ -335,10 +335,10 @@ async fn a_task_carries_the_five_surest_lessons_that_match_and_no_other() {
         assert_eq!(ids, expected, "{}", task.id);
     }
     let of_spec = Query::new().equal("spec", spec.to_string());
-    let uses = house.store().list::<Injection>(of_spec).await.unwrap();
+    let uses = world.store().list::<Injection>(of_spec).await.unwrap();
     assert_eq!(uses.len(), 10);
     let surest = lesson(9, "", 0.0).id.to_string();
-    let item = house
+    let item = world
         .store()
         .get::<KnowledgeItem>(&surest)
         .await
@@ -349,15 +349,15 @@ async fn a_task_carries_the_five_surest_lessons_that_match_and_no_other() {
 
 #[tokio::test]
 async fn tasks_md_survives_a_round_trip_and_agrees_with_the_event() {
-    let (house, spec) = sitters().await;
-    let text = house
+    let (world, spec) = sitters().await;
+    let text = world
         .folder("pets")
         .read("build/tasks.md")
         .unwrap()
         .unwrap();
     let read = tasks_md::parse(&text).unwrap();
     assert_eq!(read.to_string(), text);
-    let generated = house
+    let generated = world
         .payloads()
         .await
         .into_iter()
@@ -388,11 +388,11 @@ async fn tasks_md_survives_a_round_trip_and_agrees_with_the_event() {
         ];
         assert!(lines.iter().all(|line| text.contains(line)), "{lines:?}");
     }
-    assert_eq!(Some(generated.hash), house.spec(spec).await.hash);
+    assert_eq!(Some(generated.hash), world.spec(spec).await.hash);
 }
 
 /// A specification whose second revision was asked for, and the hashes of both.
-async fn revised() -> (House, SpecId, [ContentHash; 2]) {
+async fn revised() -> (IdeaWorld, SpecId, [ContentHash; 2]) {
     let script = format!(
         "{}{}",
         rule("task: revision-1", &small_plan("Pets")),
@@ -401,28 +401,28 @@ async fn revised() -> (House, SpecId, [ContentHash; 2]) {
             &small_plan("Pets again")
         )
     );
-    let house = House::new(&script).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let first = house.spec(spec).await.hash.unwrap();
-    specifications::revise(&house.person(), spec, &user("ann"), "Fewer words")
+    let world = IdeaWorld::new(&script).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let first = world.spec(spec).await.hash.unwrap();
+    specifications::revise(&world.person(), spec, &user("ann"), "Fewer words")
         .await
         .unwrap();
     assert!(
-        house.open_questions().await.is_empty(),
+        world.open_questions().await.is_empty(),
         "what was asked about revision 1 is closed"
     );
-    assert_eq!(house.settle().await, []);
-    let second = house.spec(spec).await.hash.unwrap();
-    (house, spec, [first, second])
+    assert_eq!(world.settle().await, []);
+    let second = world.spec(spec).await.hash.unwrap();
+    (world, spec, [first, second])
 }
 
 #[tokio::test]
 async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let person = house.person();
+    let world = IdeaWorld::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let person = world.person();
     let (ann, bob) = (user("ann"), user("bob"));
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
     let nothing = SpecId(uuid::Uuid::nil());
     let unknown = specifications::approve(
         &person,
@@ -455,8 +455,8 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
 
 #[tokio::test]
 async fn only_the_newest_hash_is_approved_and_only_once() {
-    let (house, spec, [first, second]) = revised().await;
-    let person = house.person();
+    let (world, spec, [first, second]) = revised().await;
+    let person = world.person();
     let (ann, bob) = (user("ann"), user("bob"));
     assert_ne!(first, second);
     let stale = specifications::approve(&person, spec, &first, &alone(&ann), Priority::DEFAULT)
@@ -477,7 +477,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         (Ok(approved), Err(refused)) | (Err(refused), Ok(approved)) => (approved, refused),
         both => panic!("exactly one is accepted: {both:?}"),
     };
-    let record = house.spec(spec).await;
+    let record = world.spec(spec).await;
     let approval = record.approval.unwrap();
     assert!(
         refused
@@ -487,7 +487,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     assert_eq!((record.state, approval.revision), (SpecState::Approved, 2));
     assert_eq!(approval.hash, second);
     assert!(approval.price.unwrap().basis.contains("no task has landed"));
-    let events = house.payloads().await;
+    let events = world.payloads().await;
     let approvals: Vec<&Payload> = events
         .iter()
         .filter(|payload| payload.event_type() == "spec.approved")
@@ -496,7 +496,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         approvals[..],
         [Payload::SpecApproved(event)] if event.hash == second && event.price == approved.price
     ));
-    assert!(house.open_questions().await.is_empty());
+    assert!(world.open_questions().await.is_empty());
     let late = specifications::reject(&person, spec, &alone(&ann), Some("changed my mind"))
         .await
         .unwrap_err();
@@ -505,14 +505,14 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
 
 #[tokio::test]
 async fn a_yes_to_the_question_approves_the_hash_that_it_showed() {
-    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let open = house.open_questions().await;
+    let world = IdeaWorld::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let open = world.open_questions().await;
     let [question] = &open[..] else {
         panic!("one question is expected: {open:?}")
     };
-    let record = house.spec(spec).await;
+    let record = world.spec(spec).await;
     assert!(question.consequential && question.default.is_none());
     assert!(means_nothing(question), "nothing here reads a label");
     assert!(
@@ -525,34 +525,34 @@ async fn a_yes_to_the_question_approves_the_hash_that_it_showed() {
         "{}",
         question.context
     );
-    let defaults = questions::answer_defaults(&house.person(), "ann", "cli")
+    let defaults = questions::answer_defaults(&world.person(), "ann", "cli")
         .await
         .unwrap();
     assert_eq!(defaults, [], "no default approves");
 
-    questions::answer(&house.person(), question.id, "1", "bob", "cli")
+    questions::answer(&world.person(), question.id, "1", "bob", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!(record.state, SpecState::Approved);
     assert_eq!(record.approval.unwrap().by, user("bob"));
-    assert!(house.types().await.contains(&"spec.approved"));
+    assert!(world.types().await.contains(&"spec.approved"));
 }
 
 #[tokio::test]
 async fn a_model_that_asks_again_what_was_answered_is_refused() {
     let question = json!({ "question": { "type": "blocking", "text": "Why?" } });
-    let house = House::new(&rule("idea: pets", &question)).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
-    let spec = house.specify(&idea).await;
-    let asked = house.open_questions().await.remove(0);
+    let world = IdeaWorld::new(&rule("idea: pets", &question)).await;
+    let idea = world.idea("pets", &[README, BRIEF]).await;
+    let spec = world.specify(&idea).await;
+    let asked = world.open_questions().await.remove(0);
     assert_eq!(asked.trigger, "requirement_ambiguous");
-    questions::answer(&house.person(), asked.id, "Because.", "ann", "cli")
+    questions::answer(&world.person(), asked.id, "Because.", "ann", "cli")
         .await
         .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
+    assert_eq!(world.settle().await, []);
+    let record = world.spec(spec).await;
     assert_eq!(record.state, SpecState::Rejected);
     assert!(record.reason.unwrap().contains("`Because.`"));
 }
@@ -560,23 +560,23 @@ async fn a_model_that_asks_again_what_was_answered_is_refused() {
 #[tokio::test]
 async fn the_rehearsal_goes_from_the_first_word_to_a_plan_by_itself() {
     let script = ropewalk_config::rehearsal::file("model.yaml").unwrap();
-    let house = House::with(script, &[], true).await;
+    let world = IdeaWorld::with(script, &[], true).await;
     for (slug, tasks) in [("habit-streaks", 8), ("bill-calendar", 6)] {
         let opening =
             "I keep a few things in a text file by hand and always get the end of February wrong.";
-        let session = house.begin(slug, opening).await.session;
+        let session = world.begin(slug, opening).await.session;
         for text in ["first features", "evidence", "write the brief"] {
-            house.say(session, text).await;
+            world.say(session, text).await;
         }
-        for question in house.open_questions().await {
+        for question in world.open_questions().await {
             if question.trigger == "multiple_architectures" {
-                questions::answer(&house.person(), question.id, "plain-text", "ann", "script")
+                questions::answer(&world.person(), question.id, "plain-text", "ann", "script")
                     .await
                     .unwrap();
             }
         }
-        assert_eq!(house.settle().await, []);
-        let specs = house
+        assert_eq!(world.settle().await, []);
+        let specs = world
             .store()
             .list(Query::new().equal("idea", slug))
             .await
@@ -588,7 +588,7 @@ async fn the_rehearsal_goes_from_the_first_word_to_a_plan_by_itself() {
             "{slug}: {:?}",
             spec.reason
         );
-        let revision = house.revision(spec.id, 1).await;
+        let revision = world.revision(spec.id, 1).await;
         assert_eq!(revision.tasks.len(), tasks, "{slug}");
         let steps = revision
             .tasks

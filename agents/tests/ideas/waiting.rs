@@ -12,8 +12,8 @@ use ropewalk_schemas::{EventPattern, Slug, SpecId};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::json;
 
-use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
+use super::world::{IdeaWorld, user};
 
 /// A model that wants to know one thing about one idea, and nothing about any other.
 fn script() -> String {
@@ -33,40 +33,40 @@ fn script() -> String {
     )
 }
 
-async fn request(house: &House, idea: &Slug) -> SpecId {
-    let (person, ann) = (house.person(), user("ann"));
+async fn request(world: &IdeaWorld, idea: &Slug) -> SpecId {
+    let (person, ann) = (world.person(), user("ann"));
     let asked = specifications::request(&person, idea, &ann, Complexity::Simple).await;
     asked.unwrap()
 }
 
-async fn generated(house: &House, spec: SpecId) {
-    house
+async fn generated(world: &IdeaWorld, spec: SpecId) {
+    world
         .until("the specification", async || {
-            (house.spec(spec).await.state == SpecState::Generated).then_some(())
+            (world.spec(spec).await.state == SpecState::Generated).then_some(())
         })
         .await;
 }
 
 /// Returns the open question that the work on `spec` waits for.
-async fn waits_for(house: &House, spec: SpecId) -> Option<Question> {
-    let open = house.open_questions().await.into_iter();
+async fn waits_for(world: &IdeaWorld, spec: SpecId) -> Option<Question> {
+    let open = world.open_questions().await.into_iter();
     open.map(|row| row.record).find(|question| {
         question.kind == QuestionKind::Blocking && question.about == About::Specification { spec }
     })
 }
 
-async fn question(house: &House, asked: &Question) -> Question {
-    let found = house.store().get::<Question>(&asked.id.to_string()).await;
+async fn question(world: &IdeaWorld, asked: &Question) -> Question {
+    let found = world.store().get::<Question>(&asked.id.to_string()).await;
     found.unwrap().unwrap().into_inner()
 }
 
 /// Asserts that every agent goes on with other work.
-async fn the_others_go_on(house: &House, boats: &Slug) {
-    let other = request(house, boats).await;
-    generated(house, other).await;
-    house
+async fn the_others_go_on(world: &IdeaWorld, boats: &Slug) {
+    let other = request(world, boats).await;
+    generated(world, other).await;
+    world
         .until("the review of the other specification", async || {
-            let reviews = house.store().list::<Review>(Query::new()).await.unwrap();
+            let reviews = world.store().list::<Review>(Query::new()).await.unwrap();
             let of_other = |review: &Review| {
                 review.kind == ReviewKind::Specification && review.spec == Some(other)
             };
@@ -82,85 +82,85 @@ async fn the_others_go_on(house: &House, boats: &Slug) {
         kind: None,
         whole: false,
     };
-    let session = ideas::start(&house.person(), opening)
+    let session = ideas::start(&world.person(), opening)
         .await
         .unwrap()
         .session;
-    house
+    world
         .until("an answer in another conversation", async || {
-            (house.messages(session).await.len() == 2).then_some(())
+            (world.messages(session).await.len() == 2).then_some(())
         })
         .await;
 }
 
 /// Lets half an hour pass and waits for the one reminder that it brings.
-async fn half_an_hour(house: &House, asked: &Question) {
-    let before = question(house, asked).await.reminded_at;
-    let told = reminders(house).await;
-    house.clock.advance(Duration::from_mins(30));
-    house
+async fn half_an_hour(world: &IdeaWorld, asked: &Question) {
+    let before = question(world, asked).await.reminded_at;
+    let told = reminders(world).await;
+    world.clock.advance(Duration::from_mins(30));
+    world
         .until("a reminder", async || {
-            house.clock.advance(Duration::from_secs(1));
-            (question(house, asked).await.reminded_at != before).then_some(())
+            world.clock.advance(Duration::from_secs(1));
+            (question(world, asked).await.reminded_at != before).then_some(())
         })
         .await;
-    assert_eq!(reminders(house).await, told + 1);
+    assert_eq!(reminders(world).await, told + 1);
 }
 
 /// Counts the reminders that were told.
-async fn reminders(house: &House) -> usize {
+async fn reminders(world: &IdeaWorld) -> usize {
     let reminders = EventFilter {
         pattern: Some(EventPattern::of("question.reminded")),
         ..EventFilter::default()
     };
-    house.store().events(&reminders).await.unwrap().len()
+    world.store().events(&reminders).await.unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocking_question_holds_one_idea_for_fourteen_hours_and_nothing_else() {
-    let mut house = House::new(&script()).await;
-    let pets = house.idea("pets", &[README, BRIEF]).await;
-    let boats = house.idea("boats", &[README, BRIEF]).await;
-    house.run().await;
-    let spec = request(&house, &pets).await;
-    let asked = house
-        .until("the question", async || waits_for(&house, spec).await)
+    let mut world = IdeaWorld::new(&script()).await;
+    let pets = world.idea("pets", &[README, BRIEF]).await;
+    let boats = world.idea("boats", &[README, BRIEF]).await;
+    world.run().await;
+    let spec = request(&world, &pets).await;
+    let asked = world
+        .until("the question", async || waits_for(&world, spec).await)
         .await;
     assert_eq!(
         (asked.trigger.as_str(), asked.idea.as_ref()),
         ("multiple_architectures", Some(&pets))
     );
-    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
+    assert_eq!(world.spec(spec).await.state, SpecState::Draft);
     let labels: Vec<&str> = asked
         .choices
         .iter()
         .map(|choice| choice.label.as_str())
         .collect();
     assert_eq!((labels, asked.free_text), (vec!["One", "Two"], true));
-    the_others_go_on(&house, &boats).await;
+    the_others_go_on(&world, &boats).await;
 
     for number in 1..=28 {
         if number == 15 {
-            house.restart().await;
+            world.restart().await;
         }
-        half_an_hour(&house, &asked).await;
+        half_an_hour(&world, &asked).await;
     }
-    questions::answer_defaults(&house.person(), "ann", "cli")
+    questions::answer_defaults(&world.person(), "ann", "cli")
         .await
         .unwrap();
-    let waiting = question(&house, &asked).await;
+    let waiting = question(&world, &asked).await;
     assert_eq!(
         (waiting.state, waiting.answer),
         (QuestionState::Pending, None)
     );
-    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
-    let locks = house.store().list::<Lease>(Query::new()).await.unwrap();
+    assert_eq!(world.spec(spec).await.state, SpecState::Draft);
+    let locks = world.store().list::<Lease>(Query::new()).await.unwrap();
     assert_eq!(locks.len(), 0, "nobody holds a lock for it");
 
-    questions::answer(&house.person(), asked.id, "two", "ann", "cli")
+    questions::answer(&world.person(), asked.id, "two", "ann", "cli")
         .await
         .unwrap();
-    let answer = question(&house, &asked).await.answer.unwrap();
+    let answer = question(&world, &asked).await.answer.unwrap();
     assert_eq!(
         (
             answer.text.as_str(),
@@ -169,14 +169,14 @@ async fn a_blocking_question_holds_one_idea_for_fourteen_hours_and_nothing_else(
         ),
         ("Two", "ann", "cli")
     );
-    assert_eq!(answer.at, house.clock.now());
-    let open = house.open_questions().await;
+    assert_eq!(answer.at, world.clock.now());
+    let open = world.open_questions().await;
     assert!(
         open.iter().all(|question| question.id != asked.id),
         "it is closed everywhere"
     );
     // The clock stands still: the work goes on within the same tick, with the answer in its prompt.
-    generated(&house, spec).await;
-    house.restart().await;
-    assert_eq!(house.spec(spec).await.revision, 1);
+    generated(&world, spec).await;
+    world.restart().await;
+    assert_eq!(world.spec(spec).await.revision, 1);
 }

@@ -7,8 +7,8 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 
-use crate::house::{House, build, build_id, noon, types};
 use crate::pm::pm;
+use crate::world::{WatchWorld, build, build_id, noon, types};
 
 fn ended(status: BuildState) -> Payload {
     Payload::BuildCompleted(BuildCompleted {
@@ -36,25 +36,25 @@ async fn a_build_that_failed_is_brought_before_a_person() {
         (BuildState::Failed, "retry", vec!["build.resume"]),
         (BuildState::Stopped, "leave", vec![]),
     ] {
-        let house = House::open().await;
-        house
+        let world = WatchWorld::open().await;
+        world
             .put(&Build {
                 state: status,
                 ..build(1)
             })
             .await;
         assert_eq!(
-            types(&house.give(&pm(), ended(status)).await),
+            types(&world.give(&pm(), ended(status)).await),
             ["question.asked"]
         );
-        assert_eq!(types(&house.answer(&pm(), answer).await), told);
+        assert_eq!(types(&world.answer(&pm(), answer).await), told);
     }
 }
 
 #[tokio::test]
 async fn a_build_that_fails_as_a_whole_has_nothing_to_try_again() {
-    let house = House::open().await;
-    house
+    let world = WatchWorld::open().await;
+    world
         .put(&Build {
             state: BuildState::Failed,
             ..build(1)
@@ -69,9 +69,9 @@ async fn a_build_that_fails_as_a_whole_has_nothing_to_try_again() {
         skipped: 1,
         ..TaskCounts::default()
     };
-    let asked = house.give(&pm(), Payload::BuildCompleted(whole)).await;
+    let asked = world.give(&pm(), Payload::BuildCompleted(whole)).await;
     assert_eq!(types(&asked), ["question.asked"]);
-    let question = house.open_question().await.unwrap();
+    let question = world.open_question().await.unwrap();
     let recommended = question.choices.iter().find(|choice| choice.recommended);
     assert_eq!(recommended.unwrap().id.as_str(), "leave");
     assert!(
@@ -84,7 +84,7 @@ async fn a_build_that_fails_as_a_whole_has_nothing_to_try_again() {
 #[tokio::test]
 async fn a_build_whose_task_is_thought_through_is_left_in_peace() {
     for (choice, told) in [("rethink", vec![]), ("manual", vec!["question.asked"])] {
-        let house = House::open().await;
+        let world = WatchWorld::open().await;
         let of_build = build(1);
         let question: Question = serde_json::from_value(json!({
             "id": "01970000-0000-7000-8000-00000000000a", "kind": "blocking", "trigger": "task_failed_repeatedly",
@@ -94,35 +94,35 @@ async fn a_build_whose_task_is_thought_through_is_left_in_peace() {
             "correlation_id": "01970000-0000-7000-8000-000000000002", "asked_at": noon(),
         }))
         .unwrap();
-        house.put(&question).await;
-        house
+        world.put(&question).await;
+        world
             .put(&Build {
                 state: BuildState::Failed,
                 ..of_build
             })
             .await;
-        let given = house.give(&pm(), ended(BuildState::Failed)).await;
+        let given = world.give(&pm(), ended(BuildState::Failed)).await;
         assert_eq!(types(&given), told, "{choice}");
     }
 }
 
 #[tokio::test]
 async fn a_build_that_did_not_give_up_by_itself_is_left_in_peace() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     for (state, stop) in [
         (BuildState::Succeeded, None),
         (BuildState::Stopped, Some(StopCause::Amended)),
         (BuildState::Stopped, Some(StopCause::Abandoned)),
     ] {
         let before = build(1);
-        house
+        world
             .put(&Build {
                 state,
                 stop,
                 ..before
             })
             .await;
-        assert_eq!(house.give(&pm(), ended(state)).await, [], "{stop:?}");
+        assert_eq!(world.give(&pm(), ended(state)).await, [], "{stop:?}");
     }
     let stop = Payload::BuildStop(BuildRequest {
         build_id: build_id(1),
@@ -130,15 +130,15 @@ async fn a_build_that_did_not_give_up_by_itself_is_left_in_peace() {
         reason: None,
     });
     let mut changes = ChangeSet::new();
-    let context = house.context("cli");
+    let context = world.context("cli");
     changes.emit(context.event(Subject::build(build_id(1)), stop));
-    house.commit(changes).await;
-    house
+    world.commit(changes).await;
+    world
         .put(&Build {
             state: BuildState::Stopped,
             ..build(1)
         })
         .await;
-    assert_eq!(house.give(&pm(), ended(BuildState::Stopped)).await, []);
-    assert_eq!(house.open_question().await, None);
+    assert_eq!(world.give(&pm(), ended(BuildState::Stopped)).await, []);
+    assert_eq!(world.open_question().await, None);
 }

@@ -14,8 +14,8 @@ use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{Payload, RequirementId};
 use ropewalk_store::Versioned;
 
-use crate::house::{attempt_at, build, build_id, id, noon, types};
 use crate::workshop::{FINDINGS, Workshop, completed, landed, migration, near};
+use crate::world::{attempt_at, build, build_id, id, noon, types};
 
 #[tokio::test]
 async fn a_clean_build_is_reviewed_once_and_what_it_calls_a_mistake_has_to_be_seen_again() {
@@ -129,9 +129,9 @@ async fn who_reviews_a_build_is_told_what_no_check_shows() {
         let task = workshop.built(&[landed(1)]).await;
         let told = Build {
             reason: reason.map(str::to_owned),
-            ..workshop.house.list::<Build>().await.remove(0)
+            ..workshop.world.list::<Build>().await.remove(0)
         };
-        workshop.house.lay(&told, &[task]).await;
+        workshop.world.lay(&told, &[task]).await;
         workshop.review().await;
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
@@ -165,7 +165,7 @@ async fn a_build_without_commits_is_reviewed_too() {
         ..migration()
     }];
     workshop
-        .house
+        .world
         .lay(
             &Build {
                 state: BuildState::Failed,
@@ -175,7 +175,7 @@ async fn a_build_without_commits_is_reviewed_too() {
         )
         .await;
     let failed = completed(BuildState::Failed);
-    workshop.house.give(&workshop.improvement, failed).await;
+    workshop.world.give(&workshop.improvement, failed).await;
     let review = workshop.only_review().await;
     assert!(
         review
@@ -205,7 +205,7 @@ async fn a_self_correction_is_confirmed_when_its_task_lands_and_counted_in_the_r
         commit_sha: None,
         unblocked: Vec::new(),
     });
-    let told = workshop.house.give(&workshop.improvement, landing).await;
+    let told = workshop.world.give(&workshop.improvement, landing).await;
     assert_eq!(types(&told), ["knowledge.reinforced"]);
     let item = workshop.item(gotcha).await;
     assert_eq!(item.state, KnowledgeState::Confirmed);
@@ -285,7 +285,7 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
             ..attempt_at(&migration(), 99, "loop-9")
         };
         if taught {
-            workshop.house.put(&source).await;
+            workshop.world.put(&source).await;
         }
         let gotcha = workshop.candidate("an earlier build", &source).await;
         if told {
@@ -300,7 +300,7 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
             helped: None,
             at: noon(),
         };
-        workshop.house.put(&injection).await;
+        workshop.world.put(&injection).await;
         workshop.review().await;
         let found = workshop.item(gotcha).await.confidence;
         assert!(near(found, confidence), "{held_out} {helped:?} {found}");
@@ -318,7 +318,7 @@ async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
             "{:?}",
             review.notes
         );
-        let [written] = workshop.house.list::<Injection>().await.try_into().unwrap();
+        let [written] = workshop.world.list::<Injection>().await.try_into().unwrap();
         assert_eq!((written.helped, written.build), (helped, Some(build_id(1))));
     }
 }
@@ -335,7 +335,7 @@ async fn a_file_that_was_of_another_task_is_no_failure_that_a_lesson_prevents() 
         failure.class = FailureClass::OutOfScope;
         failure.error = "`notes.txt` is not a file of this task".to_owned();
     }
-    workshop.house.put(&source).await;
+    workshop.world.put(&source).await;
     let gotcha = workshop.candidate("an earlier build", &source).await;
     workshop.tell(&[landed(2)], gotcha).await;
     let injection = Injection {
@@ -347,11 +347,11 @@ async fn a_file_that_was_of_another_task_is_no_failure_that_a_lesson_prevents() 
         helped: None,
         at: noon(),
     };
-    workshop.house.put(&injection).await;
+    workshop.world.put(&injection).await;
     workshop.review().await;
     let found = workshop.item(gotcha).await.confidence;
     assert!(near(found, 0.7), "{found}");
-    let [written] = workshop.house.list::<Injection>().await.try_into().unwrap();
+    let [written] = workshop.world.list::<Injection>().await.try_into().unwrap();
     assert_eq!(written.helped, None);
 }
 
@@ -361,7 +361,7 @@ async fn a_task_that_taught_a_lesson_is_told_it_and_is_no_use_of_it() {
     let taught = attempt_at(&migration(), 1, "loop-1");
     workshop.built(&[taught.clone(), landed(2)]).await;
     let gotcha = workshop.candidate("this build", &taught).await;
-    let store = &workshop.house.store;
+    let store = &workshop.world.store;
     let row = store.get(&gotcha.to_string()).await.unwrap().unwrap();
     let tasks = ["T-001", "T-002"].map(id);
     let plan = tasks.clone().map(|task| PlannedInjection {
@@ -371,8 +371,8 @@ async fn a_task_that_taught_a_lesson_is_told_it_and_is_no_use_of_it() {
     let (spec, now) = (build(1).spec, noon());
     let injected = inject(store, spec, &plan, true, now).await.unwrap();
     assert_eq!(injected.carried, tasks.clone().map(|task| (task, gotcha)));
-    workshop.house.commit(injected.changes).await;
-    let uses = workshop.house.list::<Injection>().await;
+    workshop.world.commit(injected.changes).await;
+    let uses = workshop.world.list::<Injection>().await;
     let uses: Vec<_> = uses.iter().map(|used| used.task.clone()).collect();
     assert_eq!(uses, [id("T-002")]);
     assert_eq!(workshop.item(gotcha).await.injections, 1);
@@ -396,20 +396,20 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
 "#;
     let failed = attempt_at(&migration(), 1, "loop-1");
     let workshop = Workshop::open(missed).await;
-    let house = &workshop.house;
+    let world = &workshop.world;
     let task = workshop.built(&[failed.clone(), landed(2)]).await;
-    let done = house.list::<Build>().await.remove(0);
+    let done = world.list::<Build>().await.remove(0);
     let stopped = Build {
         state: BuildState::Stopped,
         completed_at: Some(noon()),
         ..done.clone()
     };
-    house.lay(&stopped, std::slice::from_ref(&task)).await;
+    world.lay(&stopped, std::slice::from_ref(&task)).await;
     let source = Attempt {
         build: build_id(7),
         ..attempt_at(&migration(), 99, "loop-9")
     };
-    house.put(&source).await;
+    world.put(&source).await;
     let gotcha = workshop.candidate("an earlier build", &source).await;
     workshop.tell(&[failed.clone(), landed(2)], gotcha).await;
     let injection = Injection {
@@ -421,15 +421,15 @@ async fn a_build_that_went_on_after_its_review_is_reviewed_again_and_weighs_no_u
         helped: None,
         at: noon(),
     };
-    house.put(&injection).await;
+    world.put(&injection).await;
     workshop.review().await;
     assert_eq!(workshop.only_review().await.missed(), 1);
     assert_eq!(workshop.review().await, [], "each end once");
     let weighed = workshop.item(gotcha).await.confidence;
     assert!(near(weighed, 0.6), "{weighed}");
-    house.lay(&done, &[task]).await;
+    world.lay(&done, &[task]).await;
     workshop.review().await;
-    let mut reviews = house.list::<Review>().await;
+    let mut reviews = world.list::<Review>().await;
     reviews.sort_by_key(|review| review.ended_at);
     let missed = reviews.iter().map(Review::missed);
     assert_eq!(missed.collect::<Vec<_>>(), [1, 0]);
@@ -451,13 +451,13 @@ async fn a_failure_that_nobody_mended_is_remembered_once() {
     let mut task = migration();
     for number in 1..=3_u128 {
         workshop
-            .house
+            .world
             .put(&attempt_at(&task, number, "loop-1"))
             .await;
         task.attempts += 1;
     }
     workshop
-        .house
+        .world
         .lay(
             &build(1),
             &[Task {
@@ -480,7 +480,7 @@ async fn a_failure_that_nobody_mended_is_remembered_once() {
             recommended: None,
         })
     };
-    let give = |payload| workshop.house.give(&workshop.improvement, payload);
+    let give = |payload| workshop.world.give(&workshop.improvement, payload);
     assert_eq!(give(failed(true)).await, []);
     assert_eq!(types(&give(failed(false)).await), ["knowledge.recorded"]);
     assert_eq!(give(failed(false)).await, []);
@@ -493,7 +493,7 @@ async fn a_failure_that_nobody_mended_is_remembered_once() {
     });
     assert_eq!(give(skipped).await, []);
     let [item] = workshop
-        .house
+        .world
         .list::<KnowledgeItem>()
         .await
         .try_into()
@@ -529,7 +529,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
     };
     for number in [1, 2] {
         workshop
-            .house
+            .world
             .put(&Revision {
                 spec: build(1).spec,
                 number,
@@ -548,12 +548,12 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
             .await;
         for expected in [vec!["review.completed"], vec![]] {
             let told = workshop
-                .house
+                .world
                 .give(&workshop.improvement, Payload::SpecGenerated(made(number)));
             assert_eq!(types(&told.await), expected);
         }
     }
-    let reviews = workshop.house.list::<Review>().await;
+    let reviews = workshop.world.list::<Review>().await;
     assert_eq!(reviews.len(), 2);
     for review in reviews {
         assert_eq!(
@@ -576,13 +576,13 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
 #[tokio::test]
 async fn a_week_is_summed_up_when_it_taught_something() {
     let workshop = Workshop::open("[]").await;
-    let due = || workshop.house.due(&workshop.improvement, WEEKLY, "");
+    let due = || workshop.world.due(&workshop.improvement, WEEKLY, "");
     assert_eq!(due().await, []);
     workshop
         .candidate("a build", &attempt_at(&migration(), 1, "loop-1"))
         .await;
     assert_eq!(types(&due().await), ["question.asked"]);
-    let question = workshop.house.open_question().await.unwrap();
+    let question = workshop.world.open_question().await.unwrap();
     assert!(
         question.text.contains("**New gotchas:** 1") && question.text.contains("JSONB"),
         "{}",

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod gave_up;
 #[cfg(test)]
-mod house;
-#[cfg(test)]
 mod improvement;
 #[cfg(test)]
 mod monitor;
@@ -23,3 +21,5 @@ mod stopped;
 mod succession;
 #[cfg(test)]
 mod workshop;
+#[cfg(test)]
+mod world;

@@ -17,7 +17,9 @@ use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{EventPattern, Payload, UserSlug};
 use ropewalk_store::{ChangeSet, EventFilter};
 
-use crate::house::{House, attempt_id, build, build_id, component, id, noon, path, task, types};
+use crate::world::{
+    WatchWorld, attempt_id, build, build_id, component, id, noon, path, task, types,
+};
 
 pub(crate) fn monitor() -> Monitor {
     let shipped = Config::shipped().unwrap();
@@ -47,15 +49,15 @@ async fn the_shipped_settings_make_two_schedules() {
 
 #[tokio::test]
 async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let stuck = task(1, "T-005", "src/api.rs", Action::Create);
-    house.lay(&build(1), std::slice::from_ref(&stuck)).await;
-    let attempt = house.run(&stuck, 7, "loop-1").await;
+    world.lay(&build(1), std::slice::from_ref(&stuck)).await;
+    let attempt = world.run(&stuck, 7, "loop-1").await;
     let monitor = monitor();
-    house.pass(600);
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
-    house.pass(60);
-    let raised = house.due(&monitor, TICK, "").await;
+    world.pass(600);
+    assert_eq!(world.due(&monitor, TICK, "").await, []);
+    world.pass(60);
+    let raised = world.due(&monitor, TICK, "").await;
     let [Payload::StuckTask(alert)] = raised.as_slice() else {
         panic!("{raised:?}");
     };
@@ -67,30 +69,30 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
         (alert.idle_minutes, alert.loop_name.as_str()),
         (11, "loop-1")
     );
-    house.pass(120);
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
-    let [row] = house.list::<Alert>().await.try_into().unwrap();
+    world.pass(120);
+    assert_eq!(world.due(&monitor, TICK, "").await, []);
+    let [row] = world.list::<Alert>().await.try_into().unwrap();
     let seen = Acknowledgement {
         by: UserSlug::parse("ann").unwrap(),
         at: noon(),
     };
-    house
+    world
         .put(&Alert {
             acknowledged: Some(seen),
             ..row
         })
         .await;
-    house.pass(420);
-    let worse = house.due(&monitor, TICK, "").await;
+    world.pass(420);
+    let worse = world.due(&monitor, TICK, "").await;
     let [Payload::StuckTaskEscalated(worse)] = worse.as_slice() else {
         panic!("{worse:?}");
     };
     assert_eq!(worse.severity, Severity::Error);
     assert!(worse.message.contains("20 minutes"), "{}", worse.message);
-    house.pass(120);
-    let again = house.due(&monitor, TICK, "").await;
+    world.pass(120);
+    let again = world.due(&monitor, TICK, "").await;
     assert_eq!(again, [], "it is as bad as it was told");
-    let [row] = house.list::<Alert>().await.try_into().unwrap();
+    let [row] = world.list::<Alert>().await.try_into().unwrap();
     assert_eq!(
         (row.severity, row.escalations, row.cleared_at),
         (Severity::Error, 1, None)
@@ -98,7 +100,7 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
     assert_eq!(row.acknowledged, None, "it grew worse since");
     assert_eq!(row.build, Some(build_id(1)));
 
-    house
+    world
         .put(&Attempt {
             state: AttemptState::Landed,
             failure: None,
@@ -106,14 +108,14 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
             ..attempt
         })
         .await;
-    house
+    world
         .put(&Task {
             state: TaskState::Complete,
             attempt: None,
-            ..house.task(&stuck).await
+            ..world.task(&stuck).await
         })
         .await;
-    let cleared = house.due(&monitor, TICK, "").await;
+    let cleared = world.due(&monitor, TICK, "").await;
     let [Payload::StuckTaskCleared(cleared)] = cleared.as_slice() else {
         panic!("{cleared:?}");
     };
@@ -123,39 +125,39 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
         "{}",
         cleared.message
     );
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
+    assert_eq!(world.due(&monitor, TICK, "").await, []);
 }
 
 #[tokio::test]
 async fn a_slow_task_that_makes_progress_is_left_alone() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let slow = task(1, "T-001", "src/api.rs", Action::Create);
-    house.lay(&build(1), std::slice::from_ref(&slow)).await;
-    house.run(&slow, 7, "loop-1").await;
+    world.lay(&build(1), std::slice::from_ref(&slow)).await;
+    world.run(&slow, 7, "loop-1").await;
     for _ in 0..10 {
-        house.pass(540);
-        let now = Some(house.clock.now());
+        world.pass(540);
+        let now = Some(world.clock.now());
         let moved = Task {
             progress_at: now,
-            ..house.task(&slow).await
+            ..world.task(&slow).await
         };
-        house.put(&moved).await;
-        assert_eq!(house.due(&monitor(), TICK, "").await, []);
+        world.put(&moved).await;
+        assert_eq!(world.due(&monitor(), TICK, "").await, []);
     }
-    assert_eq!(house.list::<Alert>().await, []);
+    assert_eq!(world.list::<Alert>().await, []);
 }
 
 #[tokio::test]
 async fn a_dead_loop_is_noticed_within_two_minutes_and_its_return_too() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let monitor = monitor();
-    monitor.recover(&house.context("monitor")).await.unwrap();
-    house.put(&component("loop-2", noon())).await;
+    monitor.recover(&world.context("monitor")).await.unwrap();
+    world.put(&component("loop-2", noon())).await;
     let mut seen = Vec::new();
     for half_minutes in 1..=6 {
-        house.pass(30);
-        house.put(&component("loop-1", house.clock.now())).await;
-        for payload in house.due(&monitor, HEALTH, "").await {
+        world.pass(30);
+        world.put(&component("loop-1", world.clock.now())).await;
+        for payload in world.due(&monitor, HEALTH, "").await {
             seen.push((half_minutes, payload));
         }
     }
@@ -166,76 +168,76 @@ async fn a_dead_loop_is_noticed_within_two_minutes_and_its_return_too() {
         (down.component.as_str(), down.silent_seconds),
         ("loop-2", 90)
     );
-    house.put(&component("loop-2", house.clock.now())).await;
-    let back = house.due(&monitor, HEALTH, "").await;
+    world.put(&component("loop-2", world.clock.now())).await;
+    let back = world.due(&monitor, HEALTH, "").await;
     assert_eq!(types(&back), ["alert.component_down.cleared"]);
-    assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+    assert!(world.list::<Alert>().await[0].cleared_at.is_some());
 }
 
 /// Counts the stored events that tell of a silent process.
-async fn told_down(house: &House) -> usize {
+async fn told_down(world: &WatchWorld) -> usize {
     let filter = EventFilter {
         pattern: Some(EventPattern::of("alert.component_down")),
         ..EventFilter::default()
     };
-    house.store.events(&filter).await.unwrap().len()
+    world.store.events(&filter).await.unwrap().len()
 }
 
 #[tokio::test]
 async fn the_death_of_the_monitor_is_told_once_by_those_who_live_until_it_is_back() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let options = MonitorOptions::from(&Config::shipped().unwrap().monitor);
     let (mut one, mut two) = (Deputy::new(options.clone()), Deputy::new(options));
     let lives = async || {
         let of_role = Component {
             role: "monitor".to_owned(),
-            ..component("monitor-3", house.clock.now())
+            ..component("monitor-3", world.clock.now())
         };
-        house.put(&of_role).await;
+        world.put(&of_role).await;
     };
     for deaths in 1..=2 {
         lives().await;
         for half_minutes in 0..=4 {
-            let context = house.context("deputy");
+            let context = world.context("deputy");
             let looked = tokio::join!(one.look(&context), two.look(&context));
             assert_eq!(looked, (Ok(()), Ok(())));
             let told = if half_minutes < 3 { deaths - 1 } else { deaths };
-            assert_eq!(told_down(&house).await, told, "{deaths} {half_minutes}");
-            house.pass(30);
+            assert_eq!(told_down(&world).await, told, "{deaths} {half_minutes}");
+            world.pass(30);
         }
-        let [row] = house.list::<Alert>().await.try_into().unwrap();
+        let [row] = world.list::<Alert>().await.try_into().unwrap();
         assert_eq!(
             (row.cause.as_str(), row.severity, row.cleared_at),
             ("component/monitor-3", Severity::Error, None)
         );
         lives().await;
-        let back = house.due(&monitor(), HEALTH, "").await;
+        let back = world.due(&monitor(), HEALTH, "").await;
         assert_eq!(types(&back), ["alert.component_down.cleared"]);
-        assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+        assert!(world.list::<Alert>().await[0].cleared_at.is_some());
     }
 }
 
 #[tokio::test]
 async fn silence_from_before_a_restart_raises_no_alarm_and_clears_none() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let before = monitor();
-    before.recover(&house.context("monitor")).await.unwrap();
-    house.put(&component("loop-2", noon())).await;
+    before.recover(&world.context("monitor")).await.unwrap();
+    world.put(&component("loop-2", noon())).await;
     for _ in 0..3 {
-        house.pass(30);
-        house.due(&before, HEALTH, "").await;
+        world.pass(30);
+        world.due(&before, HEALTH, "").await;
     }
-    assert_eq!(house.list::<Alert>().await.len(), 1);
-    house.pass(3600);
-    house.put(&component("loop-1", noon())).await;
+    assert_eq!(world.list::<Alert>().await.len(), 1);
+    world.pass(3600);
+    world.put(&component("loop-1", noon())).await;
     let after = monitor();
-    after.recover(&house.context("monitor")).await.unwrap();
-    assert_eq!(house.due(&after, HEALTH, "").await, []);
-    assert_eq!(house.list::<Alert>().await.len(), 1);
+    after.recover(&world.context("monitor")).await.unwrap();
+    assert_eq!(world.due(&after, HEALTH, "").await, []);
+    assert_eq!(world.list::<Alert>().await.len(), 1);
 }
 
 /// Two tasks that each hold what the other waits for; loop 2's is the less urgent.
-pub(crate) async fn ring(house: &House) -> [Task; 2] {
+pub(crate) async fn deadlocked_tasks(world: &WatchWorld) -> [Task; 2] {
     let mut tasks = [
         task(1, "T-001", "a.ts", Action::Update),
         task(1, "T-002", "b.ts", Action::Update),
@@ -243,9 +245,9 @@ pub(crate) async fn ring(house: &House) -> [Task; 2] {
     for (index, task) in tasks.iter_mut().enumerate() {
         task.block.priority = u8::try_from(index + 1).ok();
     }
-    house.lay(&build(1), &tasks).await;
+    world.lay(&build(1), &tasks).await;
     for (number, (task, on)) in tasks.iter().zip(["loop-1", "loop-2"]).enumerate() {
-        let attempt = house.run(task, number as u128 + 1, on).await;
+        let attempt = world.run(task, number as u128 + 1, on).await;
         let mut changes = ChangeSet::new();
         changes.grant(Lease {
             path: task.block.file.clone(),
@@ -262,14 +264,14 @@ pub(crate) async fn ring(house: &House) -> [Task; 2] {
             reason: String::new(),
             granted_at: noon(),
         });
-        house.commit(changes).await;
+        world.commit(changes).await;
     }
     for (waiter, wanted, holder) in [("T-001", "b.ts", "T-002"), ("T-002", "a.ts", "T-001")] {
         let party = |task: &str| Party::Task {
             build: build_id(1),
             task: id(task),
         };
-        house
+        world
             .put(&Wait {
                 waiter: party(waiter),
                 resource: Resource::Lease { path: path(wanted) },
@@ -282,11 +284,11 @@ pub(crate) async fn ring(house: &House) -> [Task; 2] {
 }
 
 #[tokio::test]
-async fn a_ring_is_reported_once_while_it_stands() {
-    let house = House::open().await;
-    ring(&house).await;
+async fn a_cycle_is_reported_once_while_it_stands() {
+    let world = WatchWorld::open().await;
+    deadlocked_tasks(&world).await;
     let monitor = monitor();
-    let found = house.due(&monitor, TICK, "").await;
+    let found = world.due(&monitor, TICK, "").await;
     let [
         Payload::DeadlockDetected(DeadlockDetected {
             cycle,
@@ -299,12 +301,12 @@ async fn a_ring_is_reported_once_while_it_stands() {
         panic!("{found:?}");
     };
     assert_eq!(cycle.len(), 2);
-    house.pass(120);
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
-    let [row] = house.list::<Alert>().await.try_into().unwrap();
+    world.pass(120);
+    assert_eq!(world.due(&monitor, TICK, "").await, []);
+    let [row] = world.list::<Alert>().await.try_into().unwrap();
     assert_eq!((row.severity, row.cleared_at), (Severity::Critical, None));
 
-    let [first, _] = house
+    let [first, _] = world
         .store
         .list::<Wait>(ropewalk_store::Query::new())
         .await
@@ -313,18 +315,18 @@ async fn a_ring_is_reported_once_while_it_stands() {
         .unwrap();
     let mut changes = ChangeSet::new();
     changes.delete(&first);
-    house.commit(changes).await;
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
-    assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+    world.commit(changes).await;
+    assert_eq!(world.due(&monitor, TICK, "").await, []);
+    assert!(world.list::<Alert>().await[0].cleared_at.is_some());
 }
 
 #[tokio::test]
 async fn a_task_that_waits_for_a_lock_is_not_called_stuck() {
-    let house = House::open().await;
-    let [_, second] = ring(&house).await;
-    house.pass(3600);
-    let found = house.due(&monitor(), TICK, "").await;
+    let world = WatchWorld::open().await;
+    let [_, second] = deadlocked_tasks(&world).await;
+    world.pass(3600);
+    let found = world.due(&monitor(), TICK, "").await;
     assert_eq!(types(&found), ["alert.deadlock"]);
-    assert_eq!(house.task(&second).await.attempt, Some(attempt_id(2)));
+    assert_eq!(world.task(&second).await.attempt, Some(attempt_id(2)));
     assert_eq!(build(1).state, BuildState::Running);
 }

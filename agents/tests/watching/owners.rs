@@ -7,12 +7,12 @@ use ropewalk_schemas::payload::ChangeRequested;
 use ropewalk_schemas::question::Choice;
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
 
-use crate::house::{House, build, build_id, id, noon, path, task};
 use crate::pm::pm;
+use crate::world::{WatchWorld, build, build_id, id, noon, path, task};
 
 /// A task of the first build waits for a file of the second, which stands as `owner` does.
-async fn asked(owner: &Build) -> House {
-    let house = House::open().await;
+async fn asked(owner: &Build) -> WatchWorld {
+    let world = WatchWorld::open().await;
     let waiting = Task {
         state: TaskState::Waiting,
         change_requests: vec![ChangeRequest {
@@ -26,9 +26,9 @@ async fn asked(owner: &Build) -> House {
         }],
         ..task(1, "T-001", "b.ts", Action::Update)
     };
-    house.lay(&build(1), &[waiting]).await;
-    house.lay(owner, &[]).await;
-    house
+    world.lay(&build(1), &[waiting]).await;
+    world.lay(owner, &[]).await;
+    world
         .put(&Ownership {
             path: path("b.ts"),
             build: owner.id,
@@ -44,8 +44,8 @@ async fn asked(owner: &Build) -> House {
         file: path("b.ts"),
         change: "it changes it".to_owned(),
     };
-    house.give(&pm(), Payload::ChangeRequested(requested)).await;
-    house
+    world.give(&pm(), Payload::ChangeRequested(requested)).await;
+    world
 }
 
 #[tokio::test]
@@ -65,8 +65,8 @@ async fn nobody_is_advised_to_wait_for_a_build_that_goes_on_by_itself_no_more() 
             branch: "build/walks".to_owned(),
             ..build(2)
         };
-        let house = asked(&owner).await;
-        let question = house.open_question().await.unwrap();
+        let world = asked(&owner).await;
+        let question = world.open_question().await.unwrap();
         let told = format!("of `build/walks`, whose build is {state}");
         assert_eq!(question.text.contains(&told), rests, "{}", question.text);
         let best = |choice: &&Choice| choice.recommended;

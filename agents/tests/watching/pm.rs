@@ -17,10 +17,11 @@ use ropewalk_schemas::{ChoiceId, Payload, Priority};
 use ropewalk_store::{ChangeSet, CommitError};
 use ropewalk_world::questions::means_nothing;
 
-use crate::house::{
-    House, attempt_at, build, build_id, component, id, name, noon, path, task, templates, types,
+use crate::monitor::{deadlocked_tasks, monitor};
+use crate::world::{
+    WatchWorld, attempt_at, build, build_id, component, id, name, noon, path, task, templates,
+    types,
 };
-use crate::monitor::{monitor, ring};
 
 fn choice(id: &str) -> ChoiceId {
     ChoiceId::parse(id).unwrap()
@@ -50,11 +51,11 @@ fn verdicts(payloads: &[Payload]) -> Vec<Verdict> {
 }
 
 /// A task that has stood still for eleven minutes, with its alert.
-async fn stuck(house: &House) -> (Attempt, Payload) {
+async fn stuck(world: &WatchWorld) -> (Attempt, Payload) {
     let task = task(1, "T-005", "src/api.rs", Action::Create);
-    house.lay(&build(1), std::slice::from_ref(&task)).await;
-    let attempt = house.run(&task, 7, "loop-1").await;
-    house.pass(660);
+    world.lay(&build(1), std::slice::from_ref(&task)).await;
+    let attempt = world.run(&task, 7, "loop-1").await;
+    world.pass(660);
     let alert = Payload::StuckTask(StuckTask {
         build_id: attempt.build,
         task_id: attempt.task.clone(),
@@ -68,54 +69,54 @@ async fn stuck(house: &House) -> (Attempt, Payload) {
 
 #[tokio::test]
 async fn a_stuck_task_is_watched_then_asked_about_then_interrupted() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let pm = pm();
-    let (attempt, alert) = stuck(&house).await;
+    let (attempt, alert) = stuck(&world).await;
     let target = attempt.id.to_string();
-    let watched = house.give(&pm, alert).await;
+    let watched = world.give(&pm, alert).await;
     assert_eq!(verdicts(&watched), [Verdict::Watch]);
-    assert_eq!(house.timers(STUCK).await, [16]);
-    house.pass(300);
-    assert_eq!(house.due(&pm, STUCK, &target).await, []);
-    assert_eq!(house.timers(STUCK).await, [20]);
-    assert_eq!(house.open_question().await, None);
-    house.pass(240);
+    assert_eq!(world.timers(STUCK).await, [16]);
+    world.pass(300);
+    assert_eq!(world.due(&pm, STUCK, &target).await, []);
+    assert_eq!(world.timers(STUCK).await, [20]);
+    assert_eq!(world.open_question().await, None);
+    world.pass(240);
     assert_eq!(
-        types(&house.due(&pm, STUCK, &target).await),
+        types(&world.due(&pm, STUCK, &target).await),
         ["question.asked"]
     );
-    let question = house.open_question().await.unwrap();
+    let question = world.open_question().await.unwrap();
     let ids: Vec<&str> = question
         .choices
         .iter()
         .map(|choice| choice.id.as_str())
         .collect();
     assert_eq!(ids, ["wait", "skip", "retry"]);
-    assert_eq!(house.timers(STUCK).await, [30]);
-    house.pass(600);
-    let ended = house.due(&pm, STUCK, &target).await;
+    assert_eq!(world.timers(STUCK).await, [30]);
+    world.pass(600);
+    let ended = world.due(&pm, STUCK, &target).await;
     assert_eq!(types(&ended), ["question.superseded", "decision.made"]);
     assert_eq!(verdicts(&ended), [Verdict::Interrupt]);
 }
 
 #[tokio::test]
 async fn the_answer_wait_begins_the_age_anew_also_after_a_restart() {
-    let house = House::open().await;
-    let (attempt, alert) = stuck(&house).await;
+    let world = WatchWorld::open().await;
+    let (attempt, alert) = stuck(&world).await;
     let target = attempt.id.to_string();
-    house.pass(540);
-    assert_eq!(types(&house.give(&pm(), alert).await), ["question.asked"]);
-    house.pass(120);
+    world.pass(540);
+    assert_eq!(types(&world.give(&pm(), alert).await), ["question.asked"]);
+    world.pass(120);
     assert_eq!(
-        verdicts(&house.answer(&pm(), "wait").await),
+        verdicts(&world.answer(&pm(), "wait").await),
         [Verdict::Watch]
     );
-    assert_eq!(house.timers(STUCK).await, [27]);
-    house.pass(1199);
-    assert_eq!(house.due(&pm(), STUCK, &target).await, []);
-    house.pass(1);
+    assert_eq!(world.timers(STUCK).await, [27]);
+    world.pass(1199);
+    assert_eq!(world.due(&pm(), STUCK, &target).await, []);
+    world.pass(1);
     assert_eq!(
-        types(&house.due(&pm(), STUCK, &target).await),
+        types(&world.due(&pm(), STUCK, &target).await),
         ["question.asked"]
     );
 }
@@ -123,11 +124,11 @@ async fn the_answer_wait_begins_the_age_anew_also_after_a_restart() {
 #[tokio::test]
 async fn skip_and_retry_are_done_for_the_attempt_that_was_asked_about() {
     for (answer, verdict) in [("skip", Verdict::Skip), ("retry", Verdict::Retry)] {
-        let house = House::open().await;
-        let (_, alert) = stuck(&house).await;
-        house.pass(600);
-        house.give(&pm(), alert).await;
-        let decided = house.answer(&pm(), answer).await;
+        let world = WatchWorld::open().await;
+        let (_, alert) = stuck(&world).await;
+        world.pass(600);
+        world.give(&pm(), alert).await;
+        let decided = world.answer(&pm(), answer).await;
         let [Payload::DecisionMade(decided)] = decided.as_slice() else {
             panic!("{decided:?}");
         };
@@ -137,54 +138,54 @@ async fn skip_and_retry_are_done_for_the_attempt_that_was_asked_about() {
         );
         assert!(decided.reason.contains("ada"));
         assert_eq!(decided.decided_by.as_deref(), Some("ada"));
-        assert!(house.timers(STUCK).await.is_empty());
+        assert!(world.timers(STUCK).await.is_empty());
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_comes_for_an_earlier_attempt_changes_nothing() {
-    let house = House::open().await;
-    let (attempt, alert) = stuck(&house).await;
-    house.pass(600);
-    house.give(&pm(), alert).await;
-    house
+    let world = WatchWorld::open().await;
+    let (attempt, alert) = stuck(&world).await;
+    world.pass(600);
+    world.give(&pm(), alert).await;
+    world
         .put(&Attempt {
             state: AttemptState::Interrupted,
             ..attempt
         })
         .await;
-    house.pass(60);
+    world.pass(60);
     let again = task(1, "T-005", "src/api.rs", Action::Create);
-    house.run(&again, 8, "loop-1").await;
-    assert_eq!(house.answer(&pm(), "skip").await, []);
+    world.run(&again, 8, "loop-1").await;
+    assert_eq!(world.answer(&pm(), "skip").await, []);
 }
 
 #[tokio::test]
 async fn a_task_that_moves_again_is_no_longer_looked_after() {
-    let house = House::open().await;
-    let (attempt, alert) = stuck(&house).await;
-    house.pass(600);
-    house.give(&pm(), alert).await;
+    let world = WatchWorld::open().await;
+    let (attempt, alert) = stuck(&world).await;
+    world.pass(600);
+    world.give(&pm(), alert).await;
     let cleared = AlertCleared {
         cause: format!("stuck/{}/T-005/{}", build_id(1), attempt.id),
         message: String::new(),
     };
-    let told = house.give(&pm(), Payload::StuckTaskCleared(cleared)).await;
+    let told = world.give(&pm(), Payload::StuckTaskCleared(cleared)).await;
     assert_eq!(types(&told), ["question.superseded"]);
-    assert!(house.timers(STUCK).await.is_empty());
-    house
+    assert!(world.timers(STUCK).await.is_empty());
+    world
         .put(&Attempt {
             state: AttemptState::Landed,
             ..attempt.clone()
         })
         .await;
-    house.pass(3600);
-    assert_eq!(house.due(&pm(), STUCK, &attempt.id.to_string()).await, []);
+    world.pass(3600);
+    assert_eq!(world.due(&pm(), STUCK, &attempt.id.to_string()).await, []);
 }
 
 #[tokio::test]
 async fn a_contested_file_goes_by_ownership_and_priority() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let owner = Build {
         priority: Priority::new(6).unwrap(),
         ..build(2)
@@ -200,7 +201,7 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
         ..build(5)
     };
     for build in [&build(1), &owner, &given_up, &equal, &failed] {
-        house.put(build).await;
+        world.put(build).await;
     }
     for (file, build) in [
         ("less-urgent.ts", 2),
@@ -208,7 +209,7 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
         ("equal.ts", 4),
         ("may-come-back.ts", 5),
     ] {
-        house
+        world
             .put(&Ownership {
                 path: path(file),
                 build: build_id(build),
@@ -231,7 +232,7 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
             owner: None,
             file: path(file),
         };
-        let decided = house.give(&pm(), Payload::ConflictDetected(conflict)).await;
+        let decided = world.give(&pm(), Payload::ConflictDetected(conflict)).await;
         let [
             Payload::DecisionMade(DecisionMade {
                 verdict: found,
@@ -248,7 +249,7 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
 }
 
 /// Loop 2 works on one task and has two more; loops 1 and 3 have one each.
-async fn three_loops(house: &House) {
+async fn three_loops(world: &WatchWorld) {
     let file = |number: u32| format!("src/{number}.rs");
     let mut tasks: Vec<Task> = (1..=5)
         .map(|number| task(1, &format!("T-{number:03}"), &file(number), Action::Create))
@@ -256,17 +257,17 @@ async fn three_loops(house: &House) {
     for assigned in &mut tasks[3..] {
         assigned.assigned_to = Some(name("loop-2"));
     }
-    house.lay(&build(1), &tasks).await;
-    house.run(&tasks[0], 1, "loop-1").await;
-    house.run(&tasks[1], 3, "loop-3").await;
+    world.lay(&build(1), &tasks).await;
+    world.run(&tasks[0], 1, "loop-1").await;
+    world.run(&tasks[1], 3, "loop-3").await;
     // The work of loop 2 was taken from it already; its attempt is kept.
-    house
+    world
         .put(&Attempt {
             state: AttemptState::Interrupted,
             ..attempt_at(&tasks[2], 2, "loop-2")
         })
         .await;
-    house
+    world
         .put(&Task {
             state: TaskState::Ready,
             attempts: 1,
@@ -285,14 +286,14 @@ fn down() -> Payload {
 
 #[tokio::test]
 async fn the_work_of_a_dead_loop_goes_to_the_living_by_load() {
-    let house = House::open().await;
-    three_loops(&house).await;
-    house.put(&component("loop-2", noon())).await;
-    house.pass(120);
+    let world = WatchWorld::open().await;
+    three_loops(&world).await;
+    world.put(&component("loop-2", noon())).await;
+    world.pass(120);
     for living in ["loop-1", "loop-3", "build", "build-scheduler"] {
-        house.put(&component(living, house.clock.now())).await;
+        world.put(&component(living, world.clock.now())).await;
     }
-    let given: Vec<(String, String)> = house
+    let given: Vec<(String, String)> = world
         .give(&pm(), down())
         .await
         .into_iter()
@@ -318,29 +319,29 @@ async fn the_work_of_a_dead_loop_goes_to_the_living_by_load() {
 
 #[tokio::test]
 async fn work_that_nobody_can_take_stays_and_is_said_aloud() {
-    let house = House::open().await;
-    three_loops(&house).await;
+    let world = WatchWorld::open().await;
+    three_loops(&world).await;
     for silent in ["loop-1", "loop-2", "loop-3"] {
-        house.put(&component(silent, noon())).await;
+        world.put(&component(silent, noon())).await;
     }
-    house.pass(120);
-    let told = house.give(&pm(), down()).await;
+    world.pass(120);
+    let told = world.give(&pm(), down()).await;
     assert_eq!(verdicts(&told), [Verdict::Watch; 3]);
     assert_eq!(told.len(), 3);
     // One that is back has lost nothing.
-    house.put(&component("loop-2", house.clock.now())).await;
-    assert_eq!(house.give(&pm(), down()).await, []);
+    world.put(&component("loop-2", world.clock.now())).await;
+    assert_eq!(world.give(&pm(), down()).await, []);
 }
 
 #[tokio::test]
-async fn an_unresolved_ring_is_broken_at_its_least_urgent_member() {
-    let house = House::open().await;
-    ring(&house).await;
-    let mut found = house
+async fn an_unresolved_cycle_is_broken_at_its_least_urgent_member() {
+    let world = WatchWorld::open().await;
+    deadlocked_tasks(&world).await;
+    let mut found = world
         .due(&monitor(), ropewalk_agents::monitor::TICK, "")
         .await;
     let alert = found.remove(0);
-    let told = house.give(&pm(), alert.clone()).await;
+    let told = world.give(&pm(), alert.clone()).await;
     let [Payload::LockRevoked(revoked)] = told.as_slice() else {
         panic!("{told:?}");
     };
@@ -348,7 +349,7 @@ async fn an_unresolved_ring_is_broken_at_its_least_urgent_member() {
         (revoked.task_id.clone(), revoked.files.clone()),
         (id("T-002"), vec![path("b.ts")])
     );
-    let leases = house.list::<Lease>().await;
+    let leases = world.list::<Lease>().await;
     let state = |file: &str| {
         leases
             .iter()
@@ -360,9 +361,9 @@ async fn an_unresolved_ring_is_broken_at_its_least_urgent_member() {
         (state("a.ts"), state("b.ts")),
         (LeaseState::Granted, LeaseState::Revoked)
     );
-    assert_eq!(house.list::<Wait>().await.len(), 1);
-    assert!(house.list::<Alert>().await[0].cleared_at.is_some());
-    assert_eq!(house.give(&pm(), alert).await, []);
+    assert_eq!(world.list::<Wait>().await.len(), 1);
+    assert!(world.list::<Alert>().await[0].cleared_at.is_some());
+    assert_eq!(world.give(&pm(), alert).await, []);
 }
 
 #[tokio::test]
@@ -373,8 +374,8 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
         ("guide take the other side", vec![], vec!["task.retry"]),
         ("leave", vec![], vec![]),
     ] {
-        let house = House::open().await;
-        house.put(&build(1)).await;
+        let world = WatchWorld::open().await;
+        world.put(&build(1)).await;
         let request = DecisionRequested {
             build_id: build_id(1),
             task_id: Some(id("T-001")),
@@ -384,8 +385,8 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             rule: None,
             call: None,
         };
-        house.give(&pm(), Payload::DecisionRequested(request)).await;
-        let question = house.open_question().await.unwrap();
+        world.give(&pm(), Payload::DecisionRequested(request)).await;
+        let question = world.open_question().await.unwrap();
         assert!(question.text.contains("line 7") && question.consequential);
         let recommended: Vec<bool> = question
             .choices
@@ -394,7 +395,7 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             .collect();
         assert_eq!(recommended, [true, false, false, false]);
         assert!(means_nothing(&question), "nothing here reads a label");
-        let decided = house.answer(&pm(), answer).await;
+        let decided = world.answer(&pm(), answer).await;
         assert_eq!(
             (verdicts(&decided), types(&decided)),
             (verdict, told),
@@ -434,43 +435,43 @@ async fn a_refused_call_is_asked_about_while_its_task_may_make_it_again_and_no_l
         (TaskState::Complete, None, vec![]),
         (TaskState::Working, Some(noon()), vec![]),
     ] {
-        let house = House::open().await;
+        let world = WatchWorld::open().await;
         let of_build = Build {
             completed_at,
             ..build(1)
         };
         let mut of_task = task(1, "T-001", "src/api.rs", Action::Create);
         of_task.state = state;
-        house.lay(&of_build, &[of_task]).await;
-        let given = house.give(&pm(), refused_call()).await;
+        world.lay(&of_build, &[of_task]).await;
+        let given = world.give(&pm(), refused_call()).await;
         assert_eq!(types(&given), told, "{state}, {completed_at:?}");
     }
 }
 
 #[tokio::test]
 async fn who_lands_a_task_while_its_refused_call_is_asked_about_looks_again() {
-    let house = House::open().await;
+    let world = WatchWorld::open().await;
     let of_task = task(1, "T-001", "src/api.rs", Action::Create);
-    house.lay(&build(1), &[of_task]).await;
+    world.lay(&build(1), &[of_task]).await;
     let key = build_id(1).to_string();
-    let before = house.store.get::<Build>(&key).await.unwrap().unwrap();
-    house.give(&pm(), refused_call()).await;
+    let before = world.store.get::<Build>(&key).await.unwrap().unwrap();
+    world.give(&pm(), refused_call()).await;
     let mut landing = ChangeSet::new();
     landing.update(&before, &before.record);
-    let landed = house.store.commit(landing).await;
+    let landed = world.store.commit(landing).await;
     assert!(matches!(landed, Err(CommitError::Conflict { .. })));
 }
 
 /// Two builds own a file each, and a task of each waits for the file of the other.
-async fn knot(house: &House) -> [Build; 2] {
+async fn knot(world: &WatchWorld) -> [Build; 2] {
     let builds = [build(1), build(2)];
     for (own, other, file) in [(1, 2, "b.ts"), (2, 1, "a.ts")] {
         let mut waiting = task(own, "T-001", file, Action::Update);
         waiting.state = TaskState::Waiting;
-        house
+        world
             .lay(&builds[usize::try_from(own).unwrap() - 1], &[waiting])
             .await;
-        house
+        world
             .put(&Ownership {
                 path: path(file),
                 build: build_id(other),
@@ -483,7 +484,7 @@ async fn knot(house: &House) -> [Build; 2] {
             build: build_id(own),
             task: id("T-001"),
         };
-        house
+        world
             .put(&Wait {
                 waiter,
                 resource: Resource::Ownership { path: path(file) },
@@ -499,12 +500,12 @@ async fn knot(house: &House) -> [Build; 2] {
 
 #[tokio::test]
 async fn of_two_builds_that_wait_for_each_other_one_hands_its_file_over() {
-    let house = House::open().await;
-    knot(&house).await;
-    let mut found = house
+    let world = WatchWorld::open().await;
+    knot(&world).await;
+    let mut found = world
         .due(&monitor(), ropewalk_agents::monitor::TICK, "")
         .await;
-    let told = house.give(&pm(), found.remove(0)).await;
+    let told = world.give(&pm(), found.remove(0)).await;
     let [Payload::ChangeDecided(decided)] = told.as_slice() else {
         panic!("{told:?}");
     };
@@ -528,8 +529,8 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
         ("refuse", Some(false)),
     ];
     for (answer, expected) in rows {
-        let house = House::open().await;
-        knot(&house).await;
+        let world = WatchWorld::open().await;
+        knot(&world).await;
         let mut waiting = task(1, "T-001", "b.ts", Action::Update);
         waiting.state = TaskState::Waiting;
         waiting.change_requests.push(ChangeRequest {
@@ -541,7 +542,7 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
             decided_at: None,
             commit: None,
         });
-        house.put(&waiting).await;
+        world.put(&waiting).await;
         let requested = ChangeRequested {
             build_id: build_id(1),
             task_id: id("T-001"),
@@ -549,11 +550,11 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
             file: path("b.ts"),
             change: "it changes it".to_owned(),
         };
-        let asked = house.give(&pm(), Payload::ChangeRequested(requested)).await;
+        let asked = world.give(&pm(), Payload::ChangeRequested(requested)).await;
         assert_eq!(types(&asked), ["question.asked"]);
-        let question = house.open_question().await.unwrap();
+        let question = world.open_question().await.unwrap();
         assert_eq!(question.default, Some(choice("wait")));
-        let told = house.answer(&pm(), answer).await;
+        let told = world.answer(&pm(), answer).await;
         let decided: Vec<bool> = told
             .iter()
             .map(|payload| match payload {

@@ -7,8 +7,8 @@ use ropewalk_schemas::{Payload, QuestionId};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::house::{build, types};
 use crate::workshop::Workshop;
+use crate::world::{build, types};
 
 fn question(number: u128, kind: &str) -> serde_json::Result<Question> {
     let id = QuestionId(Uuid::from_u128(number));
@@ -22,7 +22,7 @@ fn question(number: u128, kind: &str) -> serde_json::Result<Question> {
 
 /// Has a question asked and answered; returns the types of what follows.
 async fn answered(workshop: &Workshop, question: &Question, answer: &str) -> Vec<&'static str> {
-    workshop.house.put(question).await;
+    workshop.world.put(question).await;
     let answer = Payload::QuestionAnswered(QuestionAnswered {
         question_id: question.id,
         trigger: question.trigger.clone(),
@@ -33,7 +33,7 @@ async fn answered(workshop: &Workshop, question: &Question, answer: &str) -> Vec
         about: About::Nothing,
         idea_slug: Some(build(1).idea),
     });
-    let given = workshop.house.give(&workshop.improvement, answer).await;
+    let given = workshop.world.give(&workshop.improvement, answer).await;
     types(&given)
 }
 
@@ -41,7 +41,7 @@ async fn answered(workshop: &Workshop, question: &Question, answer: &str) -> Vec
 async fn what_people_answer_of_what_they_like_holds_until_they_answer_otherwise() {
     let workshop = Workshop::open("[]").await;
     let held = async || {
-        let items = workshop.house.list::<KnowledgeItem>().await.into_iter();
+        let items = workshop.world.list::<KnowledgeItem>().await.into_iter();
         let held = items.filter(|item| item.state == KnowledgeState::Confirmed);
         held.map(|item| (item.kind, item.content, item.executions.len()))
             .collect::<Vec<_>>()

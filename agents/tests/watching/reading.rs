@@ -5,15 +5,15 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::{BuildTell, TaskRetry};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
-use ropewalk_schemas::specification::{Document, Requirement, Revision};
+use ropewalk_schemas::specification::{Document, Interface, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{CommitId, Payload, Priority, RequirementId, ReviewId, Subject, document};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::house::{attempt_at, build, build_id, noon, task};
 use crate::workshop::{FINDINGS, Workshop, landed};
+use crate::world::{attempt_at, build, build_id, noon, task};
 
 #[tokio::test]
 async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_never_the_idea() {
@@ -26,11 +26,17 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
         ("shown by: two rows with one name are refused", true),
         ("shown by: a thousand rows in a second", true),
         ("in place of FR-0, which holds no longer", true),
+        ("- out of scope: sharing", true),
+        ("- interface, made by T-001: fn keep()", true),
+        ("  leaves alone: the table of days", true),
+        ("the whole change, but for `ideas/`;", true),
         ("a secret of the idea", false),
     ] {
         let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
         let workshop = Workshop::open_with(&script, &more).await;
-        workshop.built(&[landed(1)]).await;
+        let mut task = workshop.built(&[landed(1)]).await;
+        task.block.leave_alone = vec!["the table of days".to_owned()];
+        workshop.world.put(&task).await;
         let of = build(1);
         let requirement = |id, text: &str, acceptance: &str| Requirement {
             id: RequirementId::parse(id).unwrap(),
@@ -48,6 +54,11 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
                 ..requirement("FR-1", "names are unique", unique)
             }],
             quality: vec![requirement("NFR-1", "it is quick", quick)],
+            out_of_scope: vec!["sharing".to_owned()],
+            interfaces: vec![Interface {
+                made_by: Some(task.id.clone()),
+                ..Interface::plain("fn keep()")
+            }],
             ..Document::default()
         };
         let revision = Revision {
@@ -62,7 +73,7 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
             answers: Vec::new(),
             at: noon(),
         };
-        workshop.house.put(&revision).await;
+        workshop.world.put(&revision).await;
         workshop.review().await;
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
@@ -117,8 +128,8 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
         let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
         let workshop = Workshop::open(&script).await;
         let task = workshop.built(&[landed(1)]).await;
-        let house = &workshop.house;
-        let amended = house.list::<Build>().await.remove(0);
+        let world = &workshop.world;
+        let amended = world.list::<Build>().await.remove(0);
         let before = Build {
             id: build_id(2),
             continued_by: Some(amended.id),
@@ -129,15 +140,15 @@ async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review()
             head: Some(workshop.later(&[("later.txt", "later\n")]).await),
             ..amended
         };
-        house.lay(&amended, &[task]).await;
-        house.put(&before).await;
+        world.lay(&amended, &[task]).await;
+        world.put(&before).await;
         if was_reviewed {
-            house
-                .put(&review_of(&before, ReviewId(house.services.ids.next())))
+            world
+                .put(&review_of(&before, ReviewId(world.services.ids.next())))
                 .await;
         }
         workshop.review().await;
-        let reviews = house.list::<Review>().await;
+        let reviews = world.list::<Review>().await;
         let review = reviews
             .iter()
             .find(|review| review.build == Some(amended.id));
@@ -158,7 +169,7 @@ async fn a_second_review_reads_what_came_since_with_what_was_put_back() {
         let script = answers_who_sees(sees);
         let workshop = Workshop::open_with(&script, &[("README.md", "# Habits of all\n")]).await;
         let task = workshop.built(&[landed(1)]).await;
-        let ended = workshop.house.list::<Build>().await.remove(0);
+        let ended = workshop.world.list::<Build>().await.remove(0);
         let later = [("README.md", "# Habits\n"), ("later.txt", "later\n")];
         let head = workshop.later(&later).await;
         let second = second_review(&workshop, &ended, ended.head.clone(), head, &[task]).await;
@@ -178,7 +189,7 @@ async fn a_second_review_reads_all_once_a_branch_was_joined_and_nothing_that_onl
         for was_read in [true, false] {
             let workshop = Workshop::open(&answers_who_sees(sees)).await;
             let task = workshop.built(&[landed(1)]).await;
-            let ended = workshop.house.list::<Build>().await.remove(0);
+            let ended = workshop.world.list::<Build>().await.remove(0);
             let others = [("others.txt", "of others\n")];
             let resolved = [("src/extra.rs", "resolved\n")];
             let (other, head) = workshop.join(&workshop.base, &others, &resolved).await;
@@ -201,7 +212,7 @@ async fn work_that_nobody_read_before_it_was_merged_is_read_once_that_branch_is_
         let more = [("unplanned.txt", "of no plan\n")];
         let workshop = Workshop::open_with(&answers_who_sees(sees), &more).await;
         let task = workshop.built(&[landed(1)]).await;
-        let ended = workshop.house.list::<Build>().await.remove(0);
+        let ended = workshop.world.list::<Build>().await.remove(0);
         let others = [("others.txt", "of others\n")];
         let resolved = [("src/extra.rs", "resolved\n")];
         let (other, head) = workshop.join(&workshop.head, &others, &resolved).await;
@@ -239,20 +250,20 @@ async fn second_review(
     head: CommitId,
     tasks: &[Task],
 ) -> Review {
-    let house = &workshop.house;
+    let world = &workshop.world;
     let first = Review {
         head: read,
-        ..review_of(ended, ReviewId(house.services.ids.next()))
+        ..review_of(ended, ReviewId(world.services.ids.next()))
     };
-    house.put(&first).await;
+    world.put(&first).await;
     let again = Build {
         head: Some(head),
         completed_at: ended.completed_at.map(|at| at + TimeDelta::minutes(9)),
         ..ended.clone()
     };
-    house.lay(&again, tasks).await;
+    world.lay(&again, tasks).await;
     workshop.review().await;
-    let mut reviews = house.list::<Review>().await.into_iter();
+    let mut reviews = world.list::<Review>().await.into_iter();
     reviews.find(|review| review.id != first.id).unwrap()
 }
 
@@ -262,7 +273,7 @@ async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_lande
     let script = FINDINGS.replace("  reply:", &format!("  contains: \"{kept}\"\n  reply:"));
     let workshop = Workshop::open(&script).await;
     let done = workshop.built(&[]).await;
-    let house = &workshop.house;
+    let world = &workshop.world;
     let added = Task {
         state: TaskState::Complete,
         ..task(2, "T-002", "later.txt", Action::Create)
@@ -271,10 +282,10 @@ async fn a_review_of_an_amended_build_compares_no_task_that_was_kept_as_it_lande
         continues: Some(build_id(2)),
         base: Some(workshop.head.clone()),
         head: Some(workshop.later(&[("later.txt", "later\n")]).await),
-        ..house.list::<Build>().await.remove(0)
+        ..world.list::<Build>().await.remove(0)
     };
-    house.lay(&amended, &[done, added.clone()]).await;
-    house.put(&attempt_at(&added, 2, "loop-1")).await;
+    world.lay(&amended, &[done, added.clone()]).await;
+    world.put(&attempt_at(&added, 2, "loop-1")).await;
     workshop.review().await;
     let review = workshop.only_review().await;
     let of_rules: Vec<_> = review
@@ -338,7 +349,7 @@ async fn who_reviews_sees_no_folder_of_ideas() {
     for (told, is_told) in [
         ("walks.md:1:The walks", true),
         ("there is no `ideas` here", true),
-        ("ideas/", false),
+        ("ideas/habits/spec.md", false),
     ] {
         let told = format!("task: review\n  turn: 2\n  contains: \"{told}\"");
         let script = FINDINGS.replace("task: review", &told);
@@ -363,8 +374,8 @@ async fn a_review_holds_what_people_told_the_tasks() {
         let workshop = Workshop::open(&script).await;
         let task = workshop.built(&[landed(1)]).await;
         let told = Task { guidance, ..task };
-        let build = workshop.house.list::<Build>().await.remove(0);
-        workshop.house.lay(&build, &[told]).await;
+        let build = workshop.world.list::<Build>().await.remove(0);
+        workshop.world.lay(&build, &[told]).await;
         workshop.review().await;
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
@@ -382,9 +393,9 @@ async fn a_review_holds_who_said_what_to_a_task_and_when() {
     ]);
     let script = FINDINGS.replace("  reply:", &format!("  contains: {told}\n  reply:"));
     let workshop = Workshop::open(&script).await;
-    let house = &workshop.house;
+    let world = &workshop.world;
     let task = workshop.built(&[landed(1)]).await;
-    let build = house.list::<Build>().await.remove(0);
+    let build = world.list::<Build>().await.remove(0);
     let asked: Question = serde_json::from_value(json!({
         "id": Uuid::from_u128(7), "kind": "blocking", "trigger": "missing_context", "agent": "build",
         "text": "Where does it go?", "context": "", "free_text": true, "consequential": false,
@@ -393,7 +404,7 @@ async fn a_review_holds_who_said_what_to_a_task_and_when() {
         "correlation_id": build.correlation_id, "asked_at": noon(),
     }))
     .unwrap();
-    house.put(&asked).await;
+    world.put(&asked).await;
     let (midnight, years) = ("months begin at midnight", "mind leap years");
     let tell = Payload::BuildTell(BuildTell {
         build_id: build.id,
@@ -409,18 +420,18 @@ async fn a_review_holds_who_said_what_to_a_task_and_when() {
         guidance: Some(years.to_owned()),
     });
     for payload in [tell, retry] {
-        house.pass(300);
-        let context = house.context("cli");
+        world.pass(300);
+        let context = world.context("cli");
         let context = context.for_claim(build.correlation_id, Priority::URGENT);
         let mut changes = ChangeSet::new();
         changes.emit(context.event(Subject::task(build.id, &task.id), payload));
-        house.commit(changes).await;
+        world.commit(changes).await;
     }
     let guided = Task {
         guidance: vec![midnight.to_owned(), years.to_owned()],
         ..task
     };
-    house.lay(&build, &[guided]).await;
+    world.lay(&build, &[guided]).await;
     workshop.review().await;
     let review = workshop.only_review().await;
     let by_rules = |note: &String| note.contains("by rules alone");

@@ -4,8 +4,8 @@ use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::SpecRejected;
 use ropewalk_schemas::{Payload, SpecId};
 
-use crate::house::{build, build_id, types};
 use crate::workshop::Workshop;
+use crate::world::{build, build_id, types};
 
 #[tokio::test]
 async fn why_a_person_rejected_a_specification_is_a_candidate_that_a_second_one_strengthens() {
@@ -19,7 +19,7 @@ async fn why_a_person_rejected_a_specification_is_a_candidate_that_a_second_one_
             reason: reason.to_owned(),
         })
     };
-    let give = |payload| workshop.house.give(&workshop.improvement, payload);
+    let give = |payload| workshop.world.give(&workshop.improvement, payload);
     // Whoever writes specifications and cannot says so as a component.
     assert_eq!(give(rejected(7, "test")).await, []);
     assert_eq!(
@@ -27,7 +27,7 @@ async fn why_a_person_rejected_a_specification_is_a_candidate_that_a_second_one_
         ["knowledge.recorded"]
     );
     assert_eq!(give(rejected(7, "ada")).await, []);
-    let items = workshop.house.list::<KnowledgeItem>().await;
+    let items = workshop.world.list::<KnowledgeItem>().await;
     let [item] = &items[..] else {
         panic!("{items:?}")
     };

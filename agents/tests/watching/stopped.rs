@@ -6,8 +6,8 @@ use ropewalk_schemas::payload::ReviewCompleted;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{Payload, TaskId};
 
-use crate::house::{attempt_at, task};
 use crate::workshop::{FINDINGS, Workshop, landed};
+use crate::world::{attempt_at, task};
 
 /// A build of two tasks that a person stopped before the second was begun; the first was, if `is_begun`.
 async fn stopped(is_begun: bool) -> (Workshop, Vec<Payload>) {
@@ -26,13 +26,13 @@ async fn stopped(is_begun: bool) -> (Workshop, Vec<Payload>) {
     };
     let first = if is_begun { first } else { pending(first) };
     let second = pending(task(1, "T-002", "src/flat.rs", Action::Create));
-    let done = workshop.house.list::<Build>().await.remove(0);
+    let done = workshop.world.list::<Build>().await.remove(0);
     let ended = Build {
         state: BuildState::Stopped,
         stop: Some(StopCause::Person),
         ..done
     };
-    workshop.house.lay(&ended, &[first, second]).await;
+    workshop.world.lay(&ended, &[first, second]).await;
     let told = workshop.review().await;
     (workshop, told)
 }
@@ -40,7 +40,7 @@ async fn stopped(is_begun: bool) -> (Workshop, Vec<Payload>) {
 #[tokio::test]
 async fn a_stop_before_any_task_had_begun_costs_no_call_and_misses_nothing() {
     let (workshop, told) = stopped(false).await;
-    assert_eq!(workshop.house.list::<ModelCall>().await, []);
+    assert_eq!(workshop.world.list::<ModelCall>().await, []);
     let review = workshop.only_review().await;
     assert_eq!(review.missed(), 0, "{:?}", review.divergences);
     assert_eq!(review.patterns, []);
@@ -60,7 +60,7 @@ async fn a_stop_before_any_task_had_begun_costs_no_call_and_misses_nothing() {
 #[tokio::test]
 async fn what_was_done_before_a_stop_is_reviewed_and_what_was_not_begun_is_no_miss() {
     let (workshop, _) = stopped(true).await;
-    assert_ne!(workshop.house.list::<ModelCall>().await, []);
+    assert_ne!(workshop.world.list::<ModelCall>().await, []);
     let review = workshop.only_review().await;
     assert_eq!(review.patterns.len(), 1);
     let second = TaskId::parse("T-002").unwrap();
@@ -79,18 +79,18 @@ async fn what_a_build_gave_up_on_is_missed_though_nobody_began_it() {
             attempts: 1,
             ..first
         };
-        workshop.house.put(&attempt_at(&failed, 1, "loop-1")).await;
+        workshop.world.put(&attempt_at(&failed, 1, "loop-1")).await;
         let second = Task {
             state: TaskState::Pending,
             ..task(1, "T-002", "src/flat.rs", Action::Create)
         };
-        let done = workshop.house.list::<Build>().await.remove(0);
+        let done = workshop.world.list::<Build>().await.remove(0);
         let ended = Build {
             state: BuildState::Stopped,
             stop: Some(cause),
             ..done
         };
-        workshop.house.lay(&ended, &[failed, second]).await;
+        workshop.world.lay(&ended, &[failed, second]).await;
         workshop.review().await;
         assert_eq!(workshop.only_review().await.missed(), 2, "{cause:?}");
     }

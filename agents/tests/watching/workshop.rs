@@ -25,7 +25,7 @@ use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
 
-use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates};
+use crate::world::{WatchWorld, attempt_at, build, build_id, name, noon, task, templates};
 
 /// A model that finds what a list of files cannot show.
 pub(crate) const FINDINGS: &str = r#"
@@ -74,7 +74,7 @@ fn commit(repo: &Path, files: &[(&str, &str)]) -> CommitId {
 }
 
 pub(crate) struct Workshop {
-    pub(crate) house: House,
+    pub(crate) world: WatchWorld,
     pub(crate) base: CommitId,
     pub(crate) head: CommitId,
     pub(crate) improvement: Improvement,
@@ -89,8 +89,8 @@ impl Workshop {
 
     /// As [`Workshop::open`], with more files in the head.
     pub(crate) async fn open_with(script: &str, more: &[(&str, &str)]) -> Self {
-        let house = House::open().await;
-        let repo = house.directory.path().join("repo");
+        let world = WatchWorld::open().await;
+        let repo = world.directory.path().join("repo");
         std::fs::create_dir_all(&repo).unwrap();
         git(&repo, &["init", "-q", "-b", "main"]);
         let base = commit(&repo, &[("README.md", "# Habits\n")]);
@@ -102,7 +102,7 @@ impl Workshop {
         let environment = Environment::from_pairs(std::env::vars_os());
         let options = LocalCloneOptions {
             user_repository: repo,
-            state: house.directory.path().join("state"),
+            state: world.directory.path().join("state"),
             identity: Identity::default(),
         };
         let git = Git::open(&environment).await.unwrap();
@@ -110,7 +110,7 @@ impl Workshop {
         let models = Models::all(ModelEntry {
             model: Arc::new(ScriptedModel::new(
                 Script::parse(script).unwrap(),
-                house.clock.clone(),
+                world.clock.clone(),
             )),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
@@ -123,7 +123,7 @@ impl Workshop {
             package_managers: Vec::new(),
         };
         let improvement = Improvement::new(ImprovementOptions {
-            engine: Engine::new(house.store.clone(), models, house.clock.clone()),
+            engine: Engine::new(world.store.clone(), models, world.clock.clone()),
             prompts: Prompts::shipped().unwrap(),
             templates: templates(),
             deadlines: Deadlines::default(),
@@ -131,7 +131,7 @@ impl Workshop {
         })
         .unwrap();
         Self {
-            house,
+            world,
             base,
             head,
             improvement,
@@ -141,7 +141,7 @@ impl Workshop {
 
     /// Commits more on top of the head.
     pub(crate) async fn later(&self, files: &[(&str, &str)]) -> CommitId {
-        let made = commit(&self.house.directory.path().join("repo"), files);
+        let made = commit(&self.world.directory.path().join("repo"), files);
         self.clone.fetch().await.unwrap();
         made
     }
@@ -153,7 +153,7 @@ impl Workshop {
         theirs: &[(&str, &str)],
         ours: &[(&str, &str)],
     ) -> (CommitId, CommitId) {
-        let repo = self.house.directory.path().join("repo");
+        let repo = self.world.directory.path().join("repo");
         git(&repo, &["checkout", "-q", "-b", "others", from.as_str()]);
         let other = commit(&repo, theirs);
         git(&repo, &["checkout", "-q", "main"]);
@@ -168,7 +168,7 @@ impl Workshop {
                 gotchas: vec![lesson],
                 ..attempt.clone()
             };
-            self.house.put(&told).await;
+            self.world.put(&told).await;
         }
     }
 
@@ -188,22 +188,22 @@ impl Workshop {
             attempts: u32::try_from(attempts.len()).unwrap(),
             ..migration()
         };
-        self.house.lay(&build, std::slice::from_ref(&task)).await;
+        self.world.lay(&build, std::slice::from_ref(&task)).await;
         for attempt in attempts {
-            self.house.put(attempt).await;
+            self.world.put(attempt).await;
         }
         task
     }
 
     pub(crate) async fn review(&self) -> Vec<Payload> {
-        self.house
+        self.world
             .give(&self.improvement, completed(BuildState::Succeeded))
             .await
     }
 
     /// Records a gotcha about the migration as the build does at a self-correction.
     pub(crate) async fn candidate(&self, execution: &str, evidence: &Attempt) -> KnowledgeId {
-        let id = KnowledgeId(self.house.services.ids.next());
+        let id = KnowledgeId(self.world.services.ids.next());
         let draft = Draft {
             kind: KnowledgeKind::Gotcha,
             content: "SQLite knows no JSONB column: declare it TEXT and check it with json_valid."
@@ -218,15 +218,15 @@ impl Workshop {
             discovered_by: name("loop-1"),
             from_person: false,
         };
-        let recorded = record(&self.house.store, draft, id, self.house.clock.now())
+        let recorded = record(&self.world.store, draft, id, self.world.clock.now())
             .await
             .unwrap();
-        self.house.commit(recorded.changes).await;
+        self.world.commit(recorded.changes).await;
         id
     }
 
     pub(crate) async fn item(&self, id: KnowledgeId) -> KnowledgeItem {
-        self.house
+        self.world
             .store
             .get::<KnowledgeItem>(&id.to_string())
             .await
@@ -236,7 +236,7 @@ impl Workshop {
     }
 
     pub(crate) async fn only_review(&self) -> Review {
-        let [review] = self.house.list::<Review>().await.try_into().unwrap();
+        let [review] = self.world.list::<Review>().await.try_into().unwrap();
         review
     }
 }

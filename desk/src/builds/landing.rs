@@ -6,10 +6,11 @@ use futures::future::BoxFuture;
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::amount::and_more;
+use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
@@ -18,7 +19,7 @@ use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
 use crate::views::review::{self, ObjectionView};
-use crate::views::trace::Trace;
+use crate::views::trace::{Trace, lacks_gate};
 
 /// What is said of the gate where a project has none.
 pub const NO_GATE: &str =
@@ -161,14 +162,21 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
     }
 }
 
-/// Returns the line that says where no gate had a part in what was seen: who lands it should not take the word of tasks for that of
-/// the project. Empty where one had, or nobody has looked.
-pub fn gate_line(lacks_gate: Option<bool>) -> String {
-    if lacks_gate == Some(true) {
-        format!("\n**Gate:** {NO_GATE}")
-    } else {
-        String::new()
-    }
+/// Returns the lines that say what no gate stands for in `whole`, which was seen of a build: that none had a part in it, and which
+/// checks count on the word of a person. Who lands it should take neither for the word of the project. Empty where there is no such
+/// thing, or nobody has looked.
+pub fn gate_lines(whole: Option<&Evidence>, tasks: &[Task]) -> String {
+    let Some(whole) = whole else {
+        return String::new();
+    };
+    let none = lacks_gate(whole, tasks).then(|| NO_GATE.to_owned());
+    let unproven = whole.unproven().map(|run| {
+        let name = &run.name;
+        format!("nobody has seen that `{name}` can fail, and a person said that its tests count")
+    });
+    let lines = none.into_iter().chain(unproven);
+    let lines: Vec<String> = lines.map(|line| format!("\n**Gate:** {line}")).collect();
+    lines.concat()
 }
 
 /// Says in a few paragraphs what landing `build` comes to: from where to where, what was done and shown of it, what its
@@ -176,7 +184,7 @@ pub fn gate_line(lacks_gate: Option<bool>) -> String {
 pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
     let trace = Trace::load(store, build).await?;
     let shown = Fulfilment::summed_up(&trace.fulfilments());
-    let gate = gate_line(trace.lacks_gate());
+    let gate = gate_lines(trace.newest_of_whole(), trace.tasks());
     let tasks = trace.into_tasks();
     let at = build.head.as_ref();
     let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::attempt::{Evidence, Level, Proof, TestCounts, Verdict};
+use ropewalk_schemas::attempt::{Evidence, Level, Proof, TestCounts, Verdict, planted_beside};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::specification::{Requirement, Revision};
@@ -146,6 +146,11 @@ impl Trace {
     }
 
     /// Returns the tasks, in their order.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Returns the tasks, in their order.
     pub fn into_tasks(self) -> Vec<Task> {
         self.tasks
     }
@@ -170,10 +175,16 @@ impl Trace {
         whole.map(EvidenceView::from).collect()
     }
 
+    /// Returns what the newest check of the whole build saw; none where nobody has checked that.
+    pub fn newest_of_whole(&self) -> Option<&Evidence> {
+        let mut whole = self.evidence.iter().filter(|seen| seen.task.is_none());
+        whole.next_back()
+    }
+
     /// Says whether no gate of the project had a part in the newest check of the whole; none where nobody has checked that.
     pub fn lacks_gate(&self) -> Option<bool> {
-        let mut whole = self.evidence.iter().filter(|seen| seen.task.is_none());
-        Some(lacks_gate(whole.next_back()?, &self.tasks))
+        let whole = self.newest_of_whole()?;
+        Some(lacks_gate(whole, &self.tasks))
     }
 
     /// Returns what is there for one requirement; none when nothing names it.
@@ -320,8 +331,11 @@ impl From<&Evidence> for EvidenceView {
 
 /// Says whether no gate of the project had a part in a check of the whole: it ran the own checks of the tasks alone.
 pub fn lacks_gate(whole: &Evidence, tasks: &[Task]) -> bool {
-    let is_of_task = |name: &str| tasks.iter().any(|task| task.id.as_str() == name);
-    whole.not_run.is_empty() && whole.checks.iter().all(|run| is_of_task(&run.name))
+    let ids = || tasks.iter().map(|task| task.id.as_str());
+    // What a person accepted of the check of a task was none of a gate either.
+    let is_accepted = |name: &String| ids().any(|id| *name == planted_beside(id));
+    let mut runs = whole.checks.iter();
+    runs.all(|run| ids().any(|id| run.name == id)) && whole.not_run.iter().all(is_accepted)
 }
 
 fn named(task: &Task) -> Vec<RequirementId> {

@@ -1,4 +1,4 @@
-//! Checks that tasks form a plan: names are unique, dependencies exist and form no ring, and each names what it changes.
+//! Checks that tasks form a plan: names are unique, dependencies exist and form no cycle, and each names what it changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ pub enum GraphFault {
         missing: String,
     },
     /// Tasks wait for each other.
-    #[error("tasks `{}` depend on each other in a ring; take one out of a `depends_on`", .0.join("` → `"))]
-    Ring(Vec<String>),
+    #[error("tasks `{}` depend on each other in a cycle; take one out of a `depends_on`", .0.join("` → `"))]
+    Cycle(Vec<String>),
     /// A task names a file twice.
     #[error("task `{task}` names `{file}` twice; name each file once")]
     RepeatedFile {
@@ -42,7 +42,7 @@ impl GraphFault {
             | Self::UnknownDependency { task, .. }
             | Self::RepeatedFile { task, .. }
             | Self::NoCommand(task) => Some(task),
-            Self::Ring(tasks) => tasks.first().map(String::as_str),
+            Self::Cycle(tasks) => tasks.first().map(String::as_str),
         }
     }
 }
@@ -64,8 +64,8 @@ pub fn check(tasks: &[TaskBlock]) -> Result<(), GraphFault> {
             });
         }
     }
-    match ring(tasks) {
-        Some(ring) => Err(GraphFault::Ring(ring)),
+    match cycle(tasks) {
+        Some(cycle) => Err(GraphFault::Cycle(cycle)),
         None => Ok(()),
     }
 }
@@ -105,8 +105,8 @@ fn check_alone(task: &TaskBlock) -> Result<(), GraphFault> {
     Ok(())
 }
 
-/// Finds a ring: takes away tasks that wait for nothing left until none is to be taken, then follows one that stays.
-fn ring(tasks: &[TaskBlock]) -> Option<Vec<String>> {
+/// Finds a cycle: takes away tasks that wait for nothing left until none is to be taken, then follows one that stays.
+fn cycle(tasks: &[TaskBlock]) -> Option<Vec<String>> {
     let mut waiting: BTreeMap<_, BTreeSet<_>> = tasks
         .iter()
         .map(|task| (&task.id, task.depends_on.iter().collect()))
@@ -132,8 +132,8 @@ fn ring(tasks: &[TaskBlock]) -> Option<Vec<String>> {
             .iter()
             .find(|id| waiting.contains_key(*id))?;
         if let Some(start) = path.iter().position(|id| *id == next) {
-            let ring = path.iter().skip(start).chain(std::iter::once(&next));
-            return Some(ring.map(ToString::to_string).collect());
+            let cycle = path.iter().skip(start).chain(std::iter::once(&next));
+            return Some(cycle.map(ToString::to_string).collect());
         }
         path.push(next);
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_rings_is_accepted_in_any_order() {
+    fn a_plan_without_cycles_is_accepted_in_any_order() {
         let plan = [task("c", &["a", "b"]), task("b", &["a"]), task("a", &[])];
         assert_eq!(check(&plan), Ok(()));
         assert_eq!(check(&[]), Ok(()));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_named_and_nothing_around_it() {
+    fn a_cycle_is_named_and_nothing_around_it() {
         let plan = [
             task("a", &["b"]),
             task("b", &["c"]),
@@ -195,13 +195,13 @@ mod tests {
             task("d", &["b"]),
             task("e", &[]),
         ];
-        let Err(GraphFault::Ring(ring)) = check(&plan) else {
-            panic!("no ring found");
+        let Err(GraphFault::Cycle(cycle)) = check(&plan) else {
+            panic!("no cycle found");
         };
-        assert_eq!(ring, ["b", "c", "d", "b"]);
+        assert_eq!(cycle, ["b", "c", "d", "b"]);
         assert!(matches!(
             check(&[task("a", &["a"])]),
-            Err(GraphFault::Ring(_))
+            Err(GraphFault::Cycle(_))
         ));
     }
 

@@ -46,16 +46,16 @@ pub struct AlertEscalated {
     pub severity: Severity,
 }
 
-/// A ring of waits was found.
+/// A cycle of waits was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadlockDetected {
     /// The members, each waiting for the next.
     #[serde(default)]
     pub cycle: Vec<String>,
-    /// Who gave way, if the ring is broken.
+    /// Who gave way, if the cycle is broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victim: Option<String>,
-    /// Whether the ring is broken already.
+    /// Whether the cycle is broken already.
     pub resolved: bool,
     /// How bad it is; events from before this was told have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

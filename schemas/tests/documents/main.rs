@@ -260,7 +260,7 @@ fn a_malformed_document_is_refused_with_line_task_and_cure() {
         ),
         (
             good.replace("depends_on: [T-001]", "depends_on: [T-002]"),
-            "`T-002` → `T-002` depend on each other in a ring",
+            "`T-002` → `T-002` depend on each other in a cycle",
         ),
         (
             good.replace("[src/main.rs]", "[../x]"),

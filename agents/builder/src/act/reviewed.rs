@@ -1,6 +1,7 @@
 //! Asks anew about a branch whose review holds something against it: the question was put before anybody had looked.
 
 use ropewalk_config::Trigger;
+use ropewalk_desk::builds::landing;
 use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
@@ -57,7 +58,7 @@ pub(super) async fn reviewed(
     let trace = Trace::load(&context.store, &plan.build).await?;
     let outlook = BranchOutlook {
         requirements: Fulfilment::summed_up(&trace.fulfilments()),
-        lacks_gate: trace.lacks_gate(),
+        gate: landing::gate_lines(trace.newest_of_whole(), trace.tasks()),
         objections: objections(&review, build),
         doubts: false,
         in_the_way: None,

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::question::FileChange;
-use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, CommitId, ContentHash, RepoPath};
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot, Snapshot};
 use tracing::info;
@@ -15,14 +15,9 @@ use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
 use crate::context::consents;
+use crate::decide::commit_message;
 use crate::error::BuilderError;
 use ropewalk_gate::scope;
-use ropewalk_schemas::clip::{self, Weight};
-
-/// So much of what an agent says of its work goes into its commit.
-const SAID_BYTES: usize = 2 * 1024;
-/// A subject that is longer is cut.
-const SUBJECT_LETTERS: usize = 72;
 
 /// Makes the candidate commit of what the agent left in the slot.
 ///
@@ -103,39 +98,11 @@ async fn unkept(
 
 /// Writes the message of a task's commit: what its agent said it did, and for which requirements.
 fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
-    let block = &task.block;
-    let verb = match block.action {
-        Action::Create => "create",
-        Action::Update => "update",
-        Action::Add => "add to",
-        Action::Delete => "delete",
-        Action::Verify => "verify",
-    };
-    let said = said.map(|said| clip::ends(said.trim(), SAID_BYTES, Weight::Tail).into_owned());
-    let requirements = block.requirements.iter();
-    let requirements: Vec<String> = requirements
-        .map(|requirement| format!("- {}", requirement.text.trim()))
-        .collect();
-    let paragraphs = said.into_iter().chain([requirements.join("\n")]);
-    let body: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
-    let subject = match block.title() {
-        Some(title) => {
-            let title: String = title.chars().take(SUBJECT_LETTERS).collect();
-            format!("{}: {title}", task.id)
-        }
-        None => format!("{}: {verb} {}", task.id, block.file),
-    };
-    let mut message = CommitMessage::new(subject)
-        .with_body(body.join("\n\n"))
+    let mut message = CommitMessage::new(commit_message::subject(task))
+        .with_body(commit_message::body(&task.block, said))
         .with_trailer("Ropewalk-Task", task.id.as_str());
-    let mut named: Vec<&str> = Vec::new();
-    for requirement in &block.requirements {
-        if let Some(id) = &requirement.id
-            && !named.contains(&id.as_str())
-        {
-            named.push(id.as_str());
-            message = message.with_trailer("Ropewalk-Requirement", id.as_str());
-        }
+    for id in commit_message::requirements([&task.block]) {
+        message = message.with_trailer("Ropewalk-Requirement", id.as_str());
     }
     message.with_trailer("Ropewalk-Execution", build.to_string())
 }

@@ -24,7 +24,7 @@ use crate::claim::waiting::{self, FreedLocks, WaitOutcome};
 use crate::context::{self, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::machine::task::{Input, apply};
+use crate::machine::task::{Input, apply_alone};
 use following::FollowerSender;
 
 /// So much of what a model says of its request is kept.
@@ -164,7 +164,7 @@ impl Grants {
         context.event(Subject::task(build, task), payload)
     }
 
-    /// Waits with the locks of the attempt in hand: this is what can close a ring.
+    /// Waits with the locks of the attempt in hand: this is what can close a cycle.
     async fn wait(
         &self,
         request: &LockRequest,
@@ -179,7 +179,7 @@ impl Grants {
             .collect();
         let told: Vec<String> = locked(blocked, leases).collect();
         let told = format!("waits for {}", told.join(" and "));
-        let (task, _) = apply(&rows.task, Input::Await { told }, self.context.now())?;
+        let task = apply_alone(&rows.task, Input::Await { told }, self.context.now())?;
         let mut changes = ChangeSet::new();
         if task == rows.task.record {
             changes.require(&rows.task);
@@ -194,8 +194,8 @@ impl Grants {
         Ok(match came {
             WaitOutcome::Written => Look::Waits,
             WaitOutcome::Freed | WaitOutcome::Contended => Look::Again,
-            WaitOutcome::GaveWay(ring) => {
-                let reason = format!("it gave way to break a deadlock: {ring}");
+            WaitOutcome::GaveWay(cycle) => {
+                let reason = format!("it gave way to break a deadlock: {cycle}");
                 Look::Answer(GrantReply::Ended(reason))
             }
         })

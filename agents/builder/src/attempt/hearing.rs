@@ -13,7 +13,7 @@ use tracing::warn;
 use super::work::Work;
 use crate::context;
 use crate::error::BuilderError;
-use crate::machine::task::{Input, apply};
+use crate::machine::task::{Input, apply_alone};
 
 /// What was heard about a task so far. Cheap to clone.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl TaskSteering {
             if row.heard >= words {
                 return Ok(Some(()));
             }
-            let Ok((task, _)) = apply(&row, Input::Hear { words }, self.context.now()) else {
+            let Ok(task) = apply_alone(&row, Input::Hear { words }, self.context.now()) else {
                 // It was taken away.
                 return Ok(Some(()));
             };

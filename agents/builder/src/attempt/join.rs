@@ -23,7 +23,7 @@ use crate::decide::order::can_wait_for;
 use crate::decide::readiness::Edges;
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::machine::task::{Input, apply};
+use crate::machine::task::{Input, apply_alone};
 use crate::scheduler::adopt::adopted;
 use crate::scheduler::publish;
 use crate::scheduler::resolve::Conflict;
@@ -154,7 +154,7 @@ async fn put_behind(
     task.block.depends_on.push(resolving.clone());
     // At once, so that nobody claims it before the edges are looked at.
     let edges = Input::Edges(Edges::Open(vec![resolving.clone()]));
-    let (task, _) = apply(&task, edges, context.now())?;
+    let task = apply_alone(&task, edges, context.now())?;
     changes.update(&rows.task, &task);
     context.store.commit(changes).await?;
     info!(task.id = %task.id, "`{resolving}` joins another branch before `{}` goes on", task.id);

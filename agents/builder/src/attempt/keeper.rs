@@ -8,7 +8,7 @@ use tracing::warn;
 use super::work::{Work, held_now};
 use crate::error::BuilderError;
 use crate::isolation;
-use crate::machine::task::{Input, apply};
+use crate::machine::task::{Input, apply_alone};
 
 /// Renews the locks at a third of their time to live; returns why the attempt must end.
 pub(super) async fn keep(work: &Work<'_>) -> String {
@@ -41,7 +41,7 @@ async fn look(work: &Work<'_>) -> Result<Option<String>, BuilderError> {
     }
     let mut changes = renewal.clone();
     if work.watching.moved() {
-        let (task, _) = apply(&rows.task, Input::Progress, work.context.now())?;
+        let task = apply_alone(&rows.task, Input::Progress, work.context.now())?;
         changes.update(&rows.task, &task);
     }
     let outcome = match work.context.store.commit(changes).await {

@@ -6,6 +6,7 @@ use ropewalk_knowledge::{
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Failure;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind};
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ComponentName, KnowledgeId, SpecId, Subject};
@@ -17,6 +18,9 @@ use super::rows::Rows;
 use super::work::Work;
 use crate::context::attempts_at;
 use crate::error::BuilderError;
+
+/// So many letters of a lesson are kept.
+const LESSON_LETTERS: usize = 2_000;
 
 /// Gathers the lessons for the task's prompt: those that match now, then those that its specification carries and that may
 /// still be told.
@@ -154,7 +158,7 @@ async fn draft(
         .collect();
     Ok(Draft {
         kind: KnowledgeKind::Gotcha,
-        content: said.chars().take(2_000).collect(),
+        content: clip::letters(&said, LESSON_LETTERS).into_owned(),
         globs,
         action: Some(block.action),
         topics: vec![block.phase.clone()],

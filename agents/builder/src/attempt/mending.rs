@@ -20,7 +20,8 @@ use super::grants::following::Followers;
 use super::hearing::TaskSteering;
 use super::prompt;
 use super::prompt::background::Background;
-use super::report::Report;
+use super::prompt::submission::KeptSummary;
+use super::report::{Report, SUMMARY_KEPT};
 use super::work::{Work, held_now};
 use super::{Ending, GATE_STEP, PassedCandidate, WorkOutcome, advance, ending_of, note};
 use super::{gating, lessons};
@@ -30,7 +31,7 @@ use crate::machine::task::Phase;
 
 /// What the call that handed something in comes back with where a person spoke meanwhile.
 const SPOKE: &str = "Not taken yet: a person spoke about this task meanwhile. Take their words in, which go before the text \
-                     of the task, and call again.";
+                     of the task, and call again";
 
 /// Asks the model, shows what it hands in to the gate, and tells it what failed, as the result of the call that
 /// handed it in.
@@ -47,7 +48,9 @@ pub(super) async fn work_on(
     let tools =
         tools_of(AgentMode::Implement, bench).map_err(|error| missing(error.to_string()))?;
     let options = &shared.options;
-    let job = prompt::job(&shared.prompts, options, claim, background, &gotchas, tools);
+    let kept = Arc::<KeptSummary>::default();
+    let prompts = &shared.prompts;
+    let job = prompt::job(prompts, options, claim, background, &gotchas, tools, &kept);
     let job = job.map_err(|error| missing(error.to_string()))?;
     let hearing = TaskSteering::new(work);
     let mut session = match shared.engine.open(&job) {
@@ -64,9 +67,11 @@ pub(super) async fn work_on(
             }
             return Ok(WorkOutcome::Ended(ending));
         }
+        // What was handed in may leave it out.
+        report.summary = kept.newest();
         let (turn, went_on) = (session.turn(), session.went_on().await?);
         if let Some(words) = unheard(work, (turn, went_on), &hearing).await? {
-            session.send_back(&ending::told_with(SPOKE, &words));
+            session.send_back(&spoke(&words));
             continue;
         }
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
@@ -88,7 +93,7 @@ pub(super) async fn work_on(
                 if !advance(work, Phase::Working, AttemptState::Working, report).await? {
                     return Ok(WorkOutcome::Ended(taken_away()));
                 }
-                session.send_back(&ending::told_with(SPOKE, &words));
+                session.send_back(&spoke(&words));
             }
             GateVerdict::Refused { told, guidance } => {
                 report.summary = None;
@@ -98,6 +103,11 @@ pub(super) async fn work_on(
             GateVerdict::Ended(ending) => return Ok(WorkOutcome::Ended(ending)),
         }
     }
+}
+
+/// Says that what was handed in waits until the model has taken in `words`.
+fn spoke(words: &[String]) -> String {
+    ending::told_with(&format!("{SPOKE}; {SUMMARY_KEPT}."), words)
 }
 
 /// Returns what was said while the model handed its work in, which it takes in first; none where nothing was.

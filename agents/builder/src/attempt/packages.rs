@@ -77,7 +77,7 @@ fn told(runs: &[CheckRun], findings: &Findings) -> String {
         "Before you began, this was run in the checkout: {}.",
         named(runs)
     );
-    let again = "The gate runs it again, for what the manifests say when you stop.";
+    let again = "The gate runs it again, on what you hand in.";
     if findings.is_clean() {
         return format!("{ran} {again}");
     }

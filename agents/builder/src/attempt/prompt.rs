@@ -3,12 +3,13 @@
 pub(super) mod background;
 pub(super) mod earlier;
 mod helpers;
+pub(super) mod submission;
 
 use std::sync::Arc;
 
 use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope, plain_schema_of};
+use ropewalk_engine::{Job, Limits, ModelRole, Toolbox, UsageScope};
 use ropewalk_schemas::TaskId;
 use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::attempt::Failure;
@@ -16,20 +17,15 @@ use ropewalk_schemas::specification::{Document, Interface, Requirement};
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
-use super::report::TaskResult;
 use super::work::Work;
 use crate::BuildOptions;
 use crate::claim::{Claim, conversation};
 use crate::decide::failure::is_waited_out;
 use crate::error::BuilderError;
 use background::Background;
+use submission::{FINISH, KeptSummary, finish};
 
-/// The tool that ends an attempt.
-const FINISH: &str = "finish";
-/// How often a wrong or missing result is sent back.
-const REPAIRS: u32 = 2;
-
-/// Makes the job of an attempt.
+/// Makes the job of an attempt whose conversation keeps its summary in `kept`.
 pub(crate) fn job(
     prompts: &Prompts,
     options: &BuildOptions,
@@ -37,6 +33,7 @@ pub(crate) fn job(
     background: &Background,
     gotchas: &[String],
     tools: Toolbox,
+    kept: &Arc<KeptSummary>,
 ) -> Result<Job, PromptError> {
     let task = &claim.task;
     let system = prompts.render(
@@ -44,7 +41,9 @@ pub(crate) fn job(
         &json!({
             "conventions": background.common.conventions,
             "wishes": background.common.wishes,
+            "setup": background.setup,
             "package_managers": options.package_managers,
+            "hosts": background.hosts,
             "submit_tool": FINISH,
             "tools": tools.names(),
         }),
@@ -65,7 +64,7 @@ pub(crate) fn job(
         system,
         messages: vec![Message::user(told)],
         tools,
-        submission: Some(submission()),
+        submission: Some(finish(kept)),
         limits: Limits {
             turns: options.turns,
             total_tokens: options.attempt_tokens,
@@ -131,10 +130,12 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "conventions": background.own.conventions,
         "wishes": background.own.wishes,
         "idea_context": background.idea,
-        "idea": claim.build.idea,
+        "idea": title(claim, background),
+        "spec_path": background.spec_path,
         "plan": background.document,
         "interfaces": interfaces(task, background),
         "others": background.others,
+        "more_others": background.more_others,
         "before": background.before,
         "gate": background.gate,
         "failures": failures,
@@ -142,12 +143,20 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "guidance": ([&background.permissions[..], task.told()].concat()),
         "tools": background.tools,
         "budget": background.budget,
-        "packages": background.packages,
+        "made_ready": background.made_ready,
         "resumed": background.resumed,
         "earlier": background.earlier.as_ref().map(|earlier| json!({
             "summary": earlier.summary, "difference": earlier.difference,
         })),
     })
+}
+
+/// Returns what the idea is called: as the plan says, or by the name of its folder.
+fn title<'a>(claim: &'a Claim, background: &'a Background) -> &'a str {
+    let document = background.document.as_ref();
+    let title = document.map(|document| document.title.as_str());
+    let title = title.filter(|title| !title.is_empty());
+    title.unwrap_or(claim.build.idea.as_str())
 }
 
 /// Returns the block of a task as its prompt holds it.
@@ -236,21 +245,6 @@ fn requirements(task: &Task, background: &Background) -> Vec<Value> {
     lines.collect()
 }
 
-fn submission() -> Submission {
-    Submission {
-        name: FINISH.to_owned(),
-        description: "Ends the work on this task. The gate then checks it.".to_owned(),
-        schema: plain_schema_of::<TaskResult>(),
-        draft: None,
-        check: Arc::new(|value| {
-            serde_json::from_value::<TaskResult>(value.clone())
-                .map(|_| ())
-                .map_err(|error| vec![error.to_string()])
-        }),
-        repairs: REPAIRS,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,29 +281,5 @@ mod tests {
         ];
         let expected = expected.map(|(made, used, told)| (made, used.to_owned(), told));
         assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn the_model_reads_what_a_result_must_hold_in_plain_words() {
-        let expected = json!({
-            "type": "object",
-            "properties": {
-                "summary": { "type": "string", "minLength": 1,
-                    "description": "What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences." },
-                "blocked": { "type": "string",
-                    "description": "Only where the task cannot be done as it stands: why, and what would have to change. Nothing lands then, and a person decides." },
-                "lesson": {
-                    "type": "object",
-                    "description": "A mistake that you made and mended and that others should avoid, if there was one.",
-                    "properties": {
-                        "text": { "type": "string", "minLength": 1 },
-                        "globs": { "type": "array", "items": { "type": "string" } },
-                    },
-                    "required": ["text"],
-                },
-            },
-            "required": ["summary"],
-        });
-        assert_eq!(submission().schema, expected);
     }
 }

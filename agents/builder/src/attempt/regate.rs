@@ -7,10 +7,12 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Rebase;
+use serde_json::Value;
 
 use super::ending::Fault;
 use super::joining;
-use super::report::{Lesson, Report, TaskResult};
+use super::prompt::submission::part;
+use super::report::{Lesson, Report};
 use super::work::{Work, held_now};
 use super::{Ending, Proposal, check_proposal, earlier, start};
 use crate::claim::conversation;
@@ -52,7 +54,10 @@ pub(super) async fn regate(
     let going_on = last.as_ref();
     let going_on = going_on.filter(|reply| reply.round == work.claim.round);
     report.turn = going_on.map(|reply| reply.turn);
-    report.lesson = last.and_then(|reply| lesson_of(&reply.call, report.summary.as_deref()));
+    // It is none of this work where that reply handed in other work, as far as its words tell: no attempt notes the turn that
+    // handed its candidate in. A person's work has words of its own.
+    let of_it = last.filter(|reply| reply.summary.is_some() && reply.summary == report.summary);
+    report.lesson = of_it.and_then(|reply| reply.lesson);
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     check_proposal(work, &Proposal { commit, allowed }, report).await
 }
@@ -61,7 +66,32 @@ pub(super) async fn regate(
 struct LoggedReply {
     round: u32,
     turn: u32,
-    call: ModelCall,
+    /// The newest summary that the conversation handed in with it or before.
+    summary: Option<String>,
+    /// What it says that was learned.
+    lesson: Option<Lesson>,
+}
+
+impl LoggedReply {
+    /// Reads a reply of a conversation that had handed in the summary `before`. What the model calls the tool is left aside, since it
+    /// may write the name in ways of its own.
+    fn read((round, turn): (u32, u32), reply: &Value, before: Option<String>) -> Self {
+        let reply = serde_json::from_value::<Reply>(reply.clone()).ok();
+        let calls = reply.iter().flat_map(Reply::tool_uses);
+        let (mut summary, mut lesson) = (None, None);
+        for call in calls {
+            // Field by field: a summary is kept where something else of the result is refused.
+            let said = part::<String>(&call.input, "summary").ok().flatten();
+            summary = summary.or(said.filter(|said| !said.trim().is_empty()));
+            lesson = lesson.or(part::<Lesson>(&call.input, "lesson").ok().flatten());
+        }
+        Self {
+            round,
+            turn,
+            summary: summary.or(before),
+            lesson,
+        }
+    }
 }
 
 /// Finds the last reply about the task: it handed the kept work in, since nobody was asked for anything after it, unless a person
@@ -70,14 +100,14 @@ async fn last_reply(work: &Work<'_>) -> Result<Option<LoggedReply>, BuilderError
     let store = &work.context.store;
     for round in (1..=work.claim.round).rev() {
         let conversation = conversation(&work.claim.task, round);
-        let mut last = None;
+        let mut last: Option<LoggedReply> = None;
         for turn in 1.. {
             let key = format!("{conversation}/{turn}");
             let Some(call) = store.get::<ModelCall>(&key).await? else {
                 break;
             };
-            let call = call.into_inner();
-            last = Some(LoggedReply { round, turn, call });
+            let before = last.and_then(|reply| reply.summary);
+            last = Some(LoggedReply::read((round, turn), &call.reply, before));
         }
         if last.is_some() {
             return Ok(last);
@@ -86,14 +116,86 @@ async fn last_reply(work: &Work<'_>) -> Result<Option<LoggedReply>, BuilderError
     Ok(None)
 }
 
-/// Returns the lesson that came with the work of which this is the summary; none where the reply handed in other work. What a model
-/// calls the tool is left aside, since it may write the name in ways of its own.
-fn lesson_of(call: &ModelCall, summary: Option<&str>) -> Option<Lesson> {
-    let reply: Reply = serde_json::from_value(call.reply.clone()).ok()?;
-    let handed_in = reply.tool_uses().filter_map(|call| {
-        let result = serde_json::from_value::<TaskResult>(call.input.clone());
-        result.ok()
-    });
-    let mut of_it = handed_in.filter(|result| Some(result.summary.as_str()) == summary);
-    of_it.next()?.lesson
+#[cfg(test)]
+mod tests {
+    use ropewalk_engine::llm::{Block, StopReason, ToolUse, Usage};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A reply that calls tools with these inputs.
+    fn reply(inputs: &[Value]) -> Value {
+        let calls = inputs.iter().map(|input| {
+            Block::ToolUse(ToolUse {
+                id: "1".to_owned(),
+                name: "finish".to_owned(),
+                input: input.clone(),
+                malformed: false,
+            })
+        });
+        json!(Reply {
+            blocks: calls.collect(),
+            stop: StopReason::ToolUse,
+            usage: Usage::default(),
+            model: "scripted".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_lesson_comes_with_the_summary_that_holds_whether_it_is_written_again_or_not() {
+        let lesson = json!({ "text": "months differ" });
+        let command = json!({ "command": "true" });
+        for (inputs, before, summary, is_learned) in [
+            (
+                vec![json!({ "summary": "one", "lesson": lesson })],
+                None,
+                Some("one"),
+                true,
+            ),
+            (
+                vec![command.clone(), json!({ "lesson": lesson })],
+                Some("one"),
+                Some("one"),
+                true,
+            ),
+            (
+                vec![json!({ "summary": "two" })],
+                Some("one"),
+                Some("two"),
+                false,
+            ),
+            (
+                vec![json!({ "summary": " " })],
+                Some("one"),
+                Some("one"),
+                false,
+            ),
+            // What was refused for something else keeps its summary.
+            (
+                vec![json!({ "summary": "two", "lesson": { "globs": ["*"] } })],
+                Some("one"),
+                Some("two"),
+                false,
+            ),
+            (
+                vec![json!({ "summary": "two", "blocked": true })],
+                Some("one"),
+                Some("two"),
+                false,
+            ),
+            (
+                vec![json!({ "summary": 3, "lesson": lesson })],
+                Some("one"),
+                Some("one"),
+                true,
+            ),
+            (vec![command], None, None, false),
+            (vec![], None, None, false),
+        ] {
+            let read = LoggedReply::read((1, 2), &reply(&inputs), before.map(str::to_owned));
+            let found = (read.summary.as_deref(), read.lesson.is_some());
+            assert_eq!(found, (summary, is_learned), "{inputs:?}");
+            assert_eq!((read.round, read.turn), (1, 2));
+        }
+    }
 }

@@ -64,13 +64,18 @@ pub(crate) async fn kept(
     })
 }
 
+/// Says with a refusal that what was said of the work holds: whoever only mends that has nothing to write again.
+pub(crate) const SUMMARY_KEPT: &str = "your summary is kept: leave it out unless it changed";
+
 /// A result as the model hands it in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(description = "")]
 pub(crate) struct TaskResult {
     /// What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences.
-    #[schemars(length(min = 1))]
-    pub(crate) summary: String,
+    // None where the one before holds.
+    #[serde(default)]
+    #[schemars(with = "String", length(min = 1))]
+    pub(crate) summary: Option<String>,
     /// Only where the task cannot be done as it stands: why, and what would have to change. Nothing lands then, and a
     /// person decides.
     #[serde(default)]

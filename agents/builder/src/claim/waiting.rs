@@ -1,4 +1,4 @@
-//! Writes down what tasks wait for, breaks a ring of waits that a new one closes, and wakes those who wait for locks.
+//! Writes down what tasks wait for, breaks a cycle of waits that a new one closes, and wakes those who wait for locks.
 
 use ropewalk_coordination::deadlock::{self, WaitError};
 use ropewalk_coordination::locks;
@@ -17,15 +17,15 @@ use crate::signals::LOOK_EVERY;
 pub(crate) enum WaitOutcome {
     /// They are written.
     Written,
-    /// They closed a ring, and another member gave way.
+    /// They closed a cycle, and another member gave way.
     Freed,
-    /// They closed a ring, and the waiter gives way: its locks are gone, and what was to be changed is, but for its waits.
+    /// They closed a cycle, and the waiter gives way: its locks are gone, and what was to be changed is, but for its waits.
     GaveWay(String),
     /// What the wait rests on has changed.
     Contended,
 }
 
-/// Commits `changes` with exactly these waits of `waiter`, and with what breaks a ring if they close one.
+/// Commits `changes` with exactly these waits of `waiter`, and with what breaks a cycle if they close one.
 pub(crate) async fn wait(
     shared: &SharedState,
     context: &Context,
@@ -41,17 +41,17 @@ pub(crate) async fn wait(
     }
     let announce = |subject, payload| context.event(subject, payload);
     let now = context.now();
-    let ring = if shared.options.check_cycles {
+    let found = if shared.options.check_cycles {
         deadlock::wait(store, &changes, waits, now, &announce).await
     } else {
         let written = deadlock::wait_unchecked(store, &changes, waits, now, &announce).await;
         written.map(|()| None)
     };
-    Ok(match ring {
-        Ok(Some(ring)) if ring.victim.as_ref() == Some(waiter) => {
-            WaitOutcome::GaveWay(ring.cycle.names().join(", "))
+    Ok(match found {
+        Ok(Some(deadlock)) if deadlock.victim.as_ref() == Some(waiter) => {
+            WaitOutcome::GaveWay(deadlock.cycle.names().join(", "))
         }
-        Ok(Some(ring)) if ring.victim.is_some() => WaitOutcome::Freed,
+        Ok(Some(deadlock)) if deadlock.victim.is_some() => WaitOutcome::Freed,
         Ok(_) => WaitOutcome::Written,
         Err(WaitError::Commit(CommitError::Conflict { .. } | CommitError::Fenced { .. })) => {
             WaitOutcome::Contended

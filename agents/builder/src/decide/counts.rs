@@ -53,7 +53,7 @@ pub struct TaskImpact {
 
 impl TaskImpact {
     /// Tells it to people.
-    pub fn told(self) -> String {
+    pub fn in_words(self) -> String {
         if self == Self::default() {
             return "No other task is left.".to_owned();
         }
@@ -222,9 +222,9 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(
-            found.told(),
+            found.in_words(),
             "2 tasks are blocked by it, 2 tasks go on without it."
         );
-        assert_eq!(TaskImpact::default().told(), "No other task is left.");
+        assert_eq!(TaskImpact::default().in_words(), "No other task is left.");
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_or_an_unknown_dependency_never_becomes_ready() {
+    fn a_cycle_or_an_unknown_dependency_never_becomes_ready() {
         let mut tasks = [
             task("A", Pending, &["B"]),
             task("B", Pending, &["A"]),

@@ -1,8 +1,7 @@
 //! Decides what the result of a validation gives people to decide (seed pipeline §11.6).
 
-use ropewalk_gate::whole::planted_beside;
 use ropewalk_schemas::amount::and_more;
-use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, Verdict};
+use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, Verdict, planted_beside};
 use ropewalk_schemas::clip;
 
 /// So many files with too few tests are named.

@@ -6,7 +6,7 @@ mod input;
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason, StopCause};
 
-pub use apply::{apply, holds_no_question};
+pub use apply::{apply, apply_alone, holds_no_question};
 pub use input::Input;
 
 /// How the reason of a build begins that a person stopped.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
 use ropewalk_schemas::{AttemptId, CommitId, QuestionId, RepoPath, TaskId};
 
-pub use apply::apply;
+pub use apply::{apply, apply_alone};
 pub use input::{FailedAttempt, Input};
 
 /// How far a task has come, with what belongs to that.

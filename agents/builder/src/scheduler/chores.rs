@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::LONGEST_PAUSE;
-use super::troubles::{Piece, Troubles};
+use super::streaks::{FailureStreaks, Piece};
 use super::work::Work;
 use super::{branch, prime, publish, settle, verify};
 use crate::SharedState;
@@ -39,7 +39,7 @@ pub(super) struct Chores {
     owed: HashSet<BuildId>,
     /// When a publication last began, where that was not long ago.
     published: HashMap<BuildId, Instant>,
-    pub(super) troubles: Troubles,
+    pub(super) streaks: FailureStreaks,
 }
 
 /// What came of a piece of work.
@@ -81,14 +81,14 @@ impl Chores {
             self.owe(piece.0);
         }
         match outcome {
-            Outcome::Done => self.troubles.over(shared, context, piece).await,
+            Outcome::Done => self.streaks.over(shared, context, piece).await,
             Outcome::Elsewhere => {}
             Outcome::Waits(reason) => {
                 warn!(build.id = %piece.0, "work on build `{}` is tried again: {reason}", piece.0);
-                self.troubles.wait(piece, LONGEST_PAUSE);
+                self.streaks.wait(piece, LONGEST_PAUSE);
             }
             Outcome::Failed(error) => {
-                self.troubles.failed(shared, context, piece, &error).await;
+                self.streaks.failed(shared, context, piece, &error).await;
             }
         }
     }
@@ -99,16 +99,14 @@ impl Chores {
         self.waits = false;
     }
 
-    /// Ends a look: what nobody wants any more is no trouble, and what is to be tried alone is waited for.
+    /// Ends a look: what nobody wants any more fails no more, and what is to be tried alone is waited for.
     pub(super) async fn looked(&mut self, shared: &SharedState, context: &Context) {
         let (wanted, busy, owed) = (&self.wanted, &self.busy, &self.owed);
         let is_wanted = |piece: &Piece| {
             let is_owed = piece.1 == Work::Publication && owed.contains(&piece.0);
             wanted.contains(piece) || busy.contains(&piece.0) || is_owed
         };
-        self.troubles
-            .forget_unless(shared, context, is_wanted)
-            .await;
+        self.streaks.forget_unless(shared, context, is_wanted).await;
         if shared.isolation.let_work_wait(self.waits) {
             shared.signals.wake_loops();
         }
@@ -117,7 +115,7 @@ impl Chores {
     /// Notes that something is to be done; returns whether that rests.
     pub(super) fn want(&mut self, piece: Piece) -> bool {
         self.wanted.insert(piece);
-        self.troubles.rests(piece)
+        self.streaks.rests(piece)
     }
 
     /// Notes that the branch of a build is to follow its head.
@@ -132,7 +130,7 @@ impl Chores {
         let may = |build: &BuildId| {
             !self.busy.contains(build)
                 && !self.published.contains_key(build)
-                && !self.troubles.rests((*build, Work::Publication))
+                && !self.streaks.rests((*build, Work::Publication))
         };
         self.owed.iter().copied().filter(may).collect()
     }
@@ -151,7 +149,7 @@ impl Chores {
             .filter(|build| !self.busy.contains(build))
             .filter_map(|build| self.published.get(build));
         let due = owed.map(|at| BETWEEN_PUBLICATIONS.saturating_sub(at.elapsed()));
-        due.chain(self.troubles.due()).fold(pause, Duration::min)
+        due.chain(self.streaks.due()).fold(pause, Duration::min)
     }
 
     /// Begins a piece of work, unless its build is busy, it rests, or it may not begin beside what runs.

@@ -20,7 +20,7 @@ use super::{publish, verdicts};
 use crate::SharedState;
 use crate::context::{self, Plan, builds_in, of_build};
 use crate::error::BuilderError;
-use crate::machine::build::{Input, apply};
+use crate::machine::build::{Input, apply_alone};
 
 /// Lays the ground of a build and lets it run.
 pub(crate) async fn prime(
@@ -38,7 +38,7 @@ pub(crate) async fn prime(
         }
         match build.state {
             BuildState::Queued => {
-                let (priming, _) = apply(&build, Input::Prime, context.now())?;
+                let priming = apply_alone(&build, Input::Prime, context.now())?;
                 let mut changes = ChangeSet::new();
                 changes.update(&build, &priming);
                 context.store.commit(changes).await?;
@@ -195,7 +195,7 @@ async fn begin(
     let Some(plan) = Plan::load(&context.store, build.id).await? else {
         return Ok(());
     };
-    let (mut running, _) = apply(build, Input::Begin, context.now())?;
+    let mut running = apply_alone(build, Input::Begin, context.now())?;
     running.branch = ground.branch;
     running.target = ground.target;
     running.base = Some(ground.base);

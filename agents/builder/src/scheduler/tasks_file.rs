@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
+use ropewalk_desk::builds::{attempts_up_to, landed_up_to};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document::DocumentError;
 use ropewalk_schemas::document::tasks_md::{self, Journal, Progress, TasksDocument};
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::task::Task;
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
-use ropewalk_store::{ChangeSet, Query, ReadError, retry_on_conflict};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned, retry_on_conflict};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, FileLock, GitError};
@@ -129,7 +130,7 @@ fn last_landing(plan: &Plan) -> DateTime<Utc> {
 
 /// What became of the tasks in words: what their agents said of it, and what was learned.
 struct Story {
-    /// When each task was first worked on.
+    /// When each task was first worked on, in the build that tried it last.
     began: BTreeMap<TaskId, DateTime<Utc>>,
     log: Vec<String>,
     discoveries: Vec<String>,
@@ -137,23 +138,15 @@ struct Story {
 
 impl Story {
     async fn load(context: &Context, plan: &Plan) -> Result<Self, ReadError> {
-        let of_build = Query::new().equal("build", plan.build.id.to_string());
-        let attempts = context.store.list::<Attempt>(of_build).await?;
+        // What an amended build keeps was done in one before.
+        let tried = attempts_up_to(&context.store, &plan.build).await?;
+        let attempts = context.store.list::<Attempt>(tried).await?;
+        let landed = landed_up_to(&context.store, &plan.build).await?;
         let said = |task: &Task| {
-            let mut landed = attempts
-                .iter()
-                .filter(|attempt| attempt.task == task.id && attempt.state == AttemptState::Landed);
-            let summary = landed.next_back()?.summary.as_deref()?.trim();
+            let summary = landed.get(&task.id)?.summary.as_deref()?.trim();
             let at = task.completed_at?.format("%Y-%m-%d %H:%M");
             (!summary.is_empty()).then(|| format!("{at} {}: {summary}", task.id))
         };
-        let mut began = BTreeMap::new();
-        for attempt in &attempts {
-            let first = began
-                .entry(attempt.task.clone())
-                .or_insert(attempt.started_at);
-            *first = attempt.started_at.min(*first);
-        }
         let evidence: Vec<String> = attempts
             .iter()
             .map(|attempt| format!("attempt/{}", attempt.id))
@@ -166,7 +159,7 @@ impl Story {
             .iter()
             .filter(|item| item.evidence.iter().any(|one| evidence.contains(one)));
         Ok(Self {
-            began,
+            began: began(&attempts),
             log: plan.tasks.iter().filter_map(|task| said(task)).collect(),
             discoveries: learned.map(|item| item.content.clone()).collect(),
         })
@@ -187,6 +180,23 @@ impl Story {
     }
 }
 
+/// Finds when each task was first worked on, in the build that tried it last: a later revision may ask for it anew. The attempts come
+/// the oldest first.
+fn began(attempts: &[Versioned<Attempt>]) -> BTreeMap<TaskId, DateTime<Utc>> {
+    let mut found: BTreeMap<TaskId, (BuildId, DateTime<Utc>)> = BTreeMap::new();
+    for attempt in attempts {
+        let tried = (attempt.build, attempt.started_at);
+        let first = found.entry(attempt.task.clone()).or_insert(tried);
+        if first.0 == attempt.build {
+            first.1 = first.1.min(attempt.started_at);
+        } else {
+            *first = tried;
+        }
+    }
+    let times = found.into_iter();
+    times.map(|(task, (_, at))| (task, at)).collect()
+}
+
 /// Writes the states and times of the tasks into a tasks.md, and their story; none where nothing changes, or where it cannot
 /// be read.
 fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Option<String> {
@@ -202,11 +212,7 @@ fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Optio
         let progress = Progress {
             status: task.state,
             assigned_to: task.assigned_to.clone(),
-            // One that waits for another try has not begun that.
-            started_at: task.claimed_at.map(|claimed| {
-                let began = story.began.get(&task.id);
-                began.copied().unwrap_or(claimed)
-            }),
+            started_at: started_at(task, story),
             completed_at: task.completed_at,
         };
         if let Err(error) = document.set_status(&task.id, &progress) {
@@ -218,4 +224,14 @@ fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Optio
     }
     let updated = document.to_string();
     (updated != text).then_some(updated)
+}
+
+/// Says when the work on a task began. One that waits for another try has not begun that, and one that was kept was claimed in a
+/// build before.
+fn started_at(task: &Task, story: &Story) -> Option<DateTime<Utc>> {
+    let began = story.began.get(&task.id).copied();
+    match task.claimed_at {
+        Some(claimed) => began.or(Some(claimed)),
+        None => began.filter(|_| task.state == TaskState::Complete),
+    }
 }

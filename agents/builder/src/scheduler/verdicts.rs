@@ -21,9 +21,10 @@ use crate::context;
 use crate::decide::validation::{ValidationQuestion, Vulnerability, asked, recommended};
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::machine::build::Input;
+use crate::machine::build::{Input, holds_no_question};
 
-/// Asks what the result of a whole-build check gives people to decide; returns the question that holds the build.
+/// Asks what the result of a whole-build check gives people to decide; returns the question that holds the build. Nothing is asked
+/// about one that is over, as where it has landed while it was checked.
 pub(crate) async fn ask_people(
     shared: &SharedState,
     context: &Context,
@@ -31,6 +32,9 @@ pub(crate) async fn ask_people(
     build: &Build,
     evidence: &Evidence,
 ) -> Result<Option<QuestionId>, BuilderError> {
+    if holds_no_question(build) {
+        return Ok(None);
+    }
     let gate = shared.gate.gate_at(build.base.as_ref()).await?;
     let mut holding = None;
     for asked in asked(evidence, gate.coverage_percent) {

@@ -1,6 +1,7 @@
 //! Checks a build as a whole before it is called a success: cold, on its final head.
 
-use ropewalk_desk::views::trace::{self, Trace};
+use ropewalk_desk::builds::landing;
+use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
@@ -99,7 +100,7 @@ async fn conclude(
                 &counts,
                 BranchOutlook {
                     requirements: Fulfilment::summed_up(&fulfilments),
-                    lacks_gate: Some(trace::lacks_gate(evidence, &tasks)),
+                    gate: landing::gate_lines(Some(evidence), &tasks),
                     objections: Vec::new(),
                     doubts,
                     in_the_way,

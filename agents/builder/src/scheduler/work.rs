@@ -6,8 +6,6 @@ use ropewalk_schemas::BuildId;
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_store::{ChangeSet, ReadError};
 
-use crate::decide::counts::ADDITION;
-
 /// What is done for a build beside its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
@@ -48,7 +46,7 @@ impl Work {
     }
 
     /// Says what was under way.
-    const fn told(self) -> &'static str {
+    const fn in_words(self) -> &'static str {
         match self {
             Self::Ground => "laying the ground of the build",
             Self::Check => "checking the build as a whole",
@@ -58,25 +56,17 @@ impl Work {
         }
     }
 
-    /// Says that it failed so often in a row, in words without what parts them from those that are added.
+    /// Says that it failed so often in a row.
     pub(super) fn failed(self, count: u32, error: &str) -> String {
-        let (told, often) = (self.told(), times(count));
-        let error = error.replace(ADDITION, ", ");
-        format!("{told} failed {often} in a row and is tried again: {error}")
-    }
-
-    /// Returns the work of whose failures `told` speaks, and how often in a row it failed, from once to `most` times.
-    pub(super) fn that_failed(told: &str, most: u32) -> Option<(Self, u32)> {
-        let all = Self::ALL.into_iter();
-        let mut all = all.flat_map(|work| (1..=most).map(move |count| (work, count)));
-        all.find(|(work, count)| told.starts_with(&work.failed(*count, "")))
+        let (what, often) = (self.in_words(), times(count));
+        format!("{what} failed {often} in a row and is tried again: {error}")
     }
 
     /// Says that the program died of it so often in a row.
     pub(super) fn died(self, count: u32) -> String {
-        let (told, often) = (self.told(), times(count));
+        let (what, often) = (self.in_words(), times(count));
         format!(
-            "the program ended {often} in a row while it was {told}; a command of the gate, or what git runs there, may \
+            "the program ended {often} in a row while it was {what}; a command of the gate, or what git runs there, may \
              end whatever runs it"
         )
     }
@@ -89,8 +79,12 @@ impl Work {
     /// Returns the work that a suspect names.
     pub(super) fn of(suspect: &str) -> Option<(BuildId, Self)> {
         let (build, what) = suspect.strip_prefix("build/")?.split_once('/')?;
-        let work = Self::ALL.into_iter().find(|work| work.as_str() == what)?;
-        Some((build.parse().ok()?, work))
+        Some((build.parse().ok()?, Self::parse(what)?))
+    }
+
+    /// Reads the written form; none of work that this program does not know.
+    pub(super) fn parse(written: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|work| work.as_str() == written)
     }
 }
 
@@ -124,18 +118,5 @@ mod tests {
         for other in ["build/7", "build/x/check", "task/x/T-1", "delivery/7/pm"] {
             assert_eq!(Work::of(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn what_is_told_of_failures_names_its_work_and_what_is_told_of_deaths_names_none() {
-        for work in Work::ALL {
-            for count in 1..=5 {
-                let told = work.failed(count, "broken; mend it");
-                assert_eq!(Work::that_failed(&told, 5), Some((work, count)));
-                assert!(!told.contains(ADDITION), "{told}");
-            }
-            assert_eq!(Work::that_failed(&work.died(3), 5), None);
-        }
-        assert_eq!(Work::that_failed("paused on request", 5), None);
     }
 }

@@ -4,7 +4,7 @@ mod against;
 mod chain;
 mod deadlock;
 mod forty_tasks;
-mod lifecycle;
+pub(crate) mod lifecycle;
 mod several_files;
 mod side_by_side;
 mod too_late;

@@ -1,8 +1,8 @@
-//! What every test of a build stands on: house, scripts, a model that listens, a gate that is met.
+//! What every test of a build stands on: a project, scripts, a model that listens, a gate that is met.
 
 mod approving;
-pub(crate) mod house;
 pub(crate) mod listener;
 pub(crate) mod meeting;
 mod people;
+pub(crate) mod project;
 pub(crate) mod script;

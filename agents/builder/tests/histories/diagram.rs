@@ -22,7 +22,8 @@ use crate::samples::{self, id, noon};
 /// The ways from state to state, with the inputs that take them.
 type Ways = BTreeMap<(&'static str, &'static str), BTreeSet<String>>;
 
-fn task_states() -> Vec<State> {
+/// Lists the states of a task.
+pub(crate) fn task_states() -> Vec<State> {
     let attempt = AttemptId(Uuid::nil());
     let question = Some(QuestionId(Uuid::nil()));
     let phases = [
@@ -259,7 +260,8 @@ fn task_ways() -> Ways {
     ways
 }
 
-fn build_states() -> Vec<build::State> {
+/// Lists the states of a build.
+pub(crate) fn build_states() -> Vec<build::State> {
     let at = noon();
     let mut states = vec![
         build::State::Queued,

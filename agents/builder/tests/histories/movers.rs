@@ -6,7 +6,7 @@ use ropewalk_builder::machine::task::{Blocker, On, State};
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wait::Resource;
-use ropewalk_schemas::{QuestionId, TaskId};
+use ropewalk_schemas::{AttemptId, QuestionId, TaskId};
 
 use crate::world::World;
 
@@ -60,19 +60,10 @@ fn task(world: &World, place: usize) -> Result<(), String> {
         // What has ended or not begun keeps its tasks as they are.
         State::Pending if world.is_over() || !begun => Ok(()),
         State::Pending => needed(world, place),
-        State::Running { attempt, .. } => {
-            if world.attempts.get(&attempt) != Some(&place) {
-                return Err(format!("runs attempt `{attempt}`, which has no open row"));
-            }
-            if !world.running.contains(&attempt) {
-                return Err(format!("runs attempt `{attempt}`, which no process runs"));
-            }
-            Ok(())
-        }
-        // The end of its build, as soon as nothing of it runs; after that the build of the later revision, which does it anew.
-        State::Waiting { .. } | State::Failed { .. } if world.build.continued_by.is_some() => {
-            Ok(())
-        }
+        State::Running { attempt, .. } => running(world, place, attempt),
+        // The end of its build, as soon as nothing of it runs; after that the build of the later revision, which does it anew, or
+        // nobody.
+        State::Waiting { .. } | State::Failed { .. } if world.is_given_up() => Ok(()),
         State::Waiting { on } => match on {
             On::Files(_) => waits(world, place, Option::is_none),
             On::Person { question } | On::Check { question } => open(world, question),
@@ -123,6 +114,25 @@ fn task(world: &World, place: usize) -> Result<(), String> {
     }
 }
 
+/// An attempt has its row and its process. Who has the files that it waits for, and whoever looks for cycles, know by another row.
+fn running(world: &World, place: usize, attempt: AttemptId) -> Result<(), String> {
+    if world.attempts.get(&attempt) != Some(&place) {
+        return Err(format!("runs attempt `{attempt}`, which has no open row"));
+    }
+    if !world.running.contains(&attempt) {
+        return Err(format!("runs attempt `{attempt}`, which no process runs"));
+    }
+    let (waits, is_told) = (
+        world.blocked.contains(&attempt),
+        world.waits.contains_key(&place),
+    );
+    match (waits, is_told) {
+        (true, false) => Err("waits for more files, and no row names them".to_owned()),
+        (false, true) => Err("works, and a row says that it waits".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// A task that waits for others waits for one that is not complete, and that something else moves.
 fn needed(world: &World, place: usize) -> Result<(), String> {
     let needs = &world.tasks[place].block.depends_on;
@@ -150,6 +160,9 @@ fn culprit(world: &World, chain: &[TaskId], state: TaskState) -> Result<(), Stri
 }
 
 fn whole(world: &World) -> Result<(), String> {
+    if world.build.question.is_some() && !world.is_given_up() {
+        open(world, world.build.question)?;
+    }
     let moving = world.tasks.iter().any(|task| {
         task.state.is_active() || matches!(task.state, TaskState::Ready | TaskState::Waiting)
     });

@@ -7,17 +7,17 @@ use rand::seq::IndexedRandom;
 use ropewalk_builder::decide::failure::{Answer, FailureContext, Limits, answer, fingerprint};
 use ropewalk_builder::decide::order::claimable;
 use ropewalk_builder::decide::step::{StopLimits, stop_reason};
-use ropewalk_builder::machine::task::{FailedAttempt, Files, Input, On, Phase, State};
-use ropewalk_builder::machine::{Ask, build};
+use ropewalk_builder::machine::build;
+use ropewalk_builder::machine::task::{FailedAttempt, Files, Input, Phase, State};
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
-use ropewalk_schemas::build::{BuildState, PauseReason, StopCause};
+use ropewalk_schemas::build::{BuildState, PauseReason};
 use ropewalk_schemas::task::{KeptWork, Task, TaskState};
 use ropewalk_schemas::wait::Resource;
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, ComponentName, QuestionId, RepoPath};
+use ropewalk_schemas::{AttemptId, CommitId, ComponentName, RepoPath};
 
-use crate::samples;
+use crate::people;
 use crate::world::{About, World};
 
 /// The classes of failure, with those that lead to different answers.
@@ -35,12 +35,12 @@ const CLASSES: [FailureClass; 9] = [
 
 /// Lets something happen; says what.
 pub(crate) fn step(world: &mut World, chance: &mut StdRng) -> String {
-    let what = match chance.random_range(0..20) {
+    let what = match chance.random_range(0..21) {
         0..=4 => claim(world, chance),
         5..=10 => move_attempt(world, chance),
-        11..=12 => answer_question(world, chance),
-        13 => verb(world, chance),
-        14 => steer(world, chance),
+        11..=12 => people::answer_question(world, chance),
+        13 => people::verb(world, chance),
+        14 | 20 => people::steer(world, chance),
         15 if world.away && chance.random() => {
             world.away = false;
             "the provider answers again".to_owned()
@@ -64,24 +64,21 @@ pub(crate) fn step(world: &mut World, chance: &mut StdRng) -> String {
     what
 }
 
-fn commit() -> Option<CommitId> {
+/// Names the one commit that there is here.
+pub(crate) fn commit() -> Option<CommitId> {
     CommitId::parse(&"a".repeat(40)).ok()
 }
 
-/// Lays the ground, or checks the whole.
+/// Lays the ground, checks the whole, lands it, or finds that the branch was moved.
 fn schedule(world: &mut World, chance: &mut StdRng) -> String {
     let input = match world.build.state {
         BuildState::Queued => build::Input::Prime,
-        BuildState::Priming => build::Input::Begin,
-        BuildState::Verifying => match chance.random_range(0..4) {
-            0 => build::Input::Fail {
-                why: "the whole".to_owned(),
-            },
-            1 => build::Input::Hold {
-                detail: "no tool".to_owned(),
-            },
-            _ => build::Input::Pass { told: None },
-        },
+        BuildState::Priming => {
+            carry(world, chance);
+            build::Input::Begin
+        }
+        BuildState::Verifying => return verify(world, chance),
+        BuildState::Succeeded if chance.random() => return people::landing(world, chance),
         BuildState::Running if chance.random_bool(0.1) => {
             let detail = "moved".to_owned();
             world.build(build::Input::Contest { detail }).unwrap();
@@ -92,6 +89,60 @@ fn schedule(world: &mut World, chance: &mut StdRng) -> String {
     };
     let told = format!("{input:?}");
     world.build(input).unwrap();
+    told
+}
+
+/// Takes over what an earlier build landed or began, where there was one.
+fn carry(world: &mut World, chance: &mut StdRng) {
+    if chance.random_bool(0.7) {
+        return;
+    }
+    for place in 0..world.tasks.len() {
+        if world.state(place) != State::Pending {
+            continue;
+        }
+        let input = match chance.random_range(0..3) {
+            0 => Input::Carry {
+                commit: commit(),
+                at: world.now,
+                attempts: 1,
+            },
+            1 => Input::TakeUp {
+                work: commit(),
+                guidance: vec!["as before".to_owned()],
+            },
+            _ => continue,
+        };
+        world.task(place, input).unwrap();
+    }
+}
+
+/// Checks the whole: it passes, or it fails with risks that a person may accept, or it cannot be checked.
+fn verify(world: &mut World, chance: &mut StdRng) -> String {
+    let input = match chance.random_range(0..4) {
+        0 => build::Input::Fail {
+            why: "the whole".to_owned(),
+        },
+        1 => build::Input::Hold {
+            detail: "no tool".to_owned(),
+        },
+        _ => build::Input::Pass { told: None },
+    };
+    let told = format!("{input:?}");
+    world.build(input).unwrap();
+    match world.build.state {
+        BuildState::Failed => {
+            let found = (0..chance.random_range(0..3)).map(|number| format!("check {number}"));
+            let accepted = &world.build.accepted;
+            let risks: Vec<String> = found.filter(|risk| !accepted.contains(risk)).collect();
+            world.risks.clone_from(&risks);
+            for risk in risks {
+                world.ask(About::Risk(risk));
+            }
+        }
+        BuildState::Succeeded => world.ask(About::Landing),
+        _ => {}
+    }
     told
 }
 
@@ -163,27 +214,10 @@ fn move_attempt(world: &mut World, chance: &mut StdRng) -> String {
     let State::Running { phase, attempt } = world.state(place) else {
         return "nothing runs".to_owned();
     };
-    let input = match (chance.random_range(0..10), phase) {
-        (0..=6, Phase::Claimed) => Input::Reach(Phase::Working),
-        (0..=6, Phase::Working) => Input::Reach(Phase::Validating),
-        (0..=6, Phase::Validating) => Input::Reach(Phase::Landing),
-        (0..=6, Phase::Landing) if world.build.state == BuildState::Running => {
-            land(&world.tasks[place])
-        }
-        (7, _) => exhaust(world, chance, place),
-        (8, Phase::Working) if chance.random_bool(0.3) => {
-            world.away = true;
-            Input::LoseProvider {
-                provider: "scripted".to_owned(),
-                told: "away".to_owned(),
-            }
-        }
-        (8, _) => Input::CutOff {
-            why: "lost".to_owned(),
-            not_before: None,
-            counts: chance.random(),
-        },
-        _ => fail(world, chance, place),
+    let input = if world.blocked.contains(&attempt) {
+        end_wait(chance)
+    } else {
+        next_move(world, chance, place, phase)
     };
     let told = format!("{} {input:?}", world.tasks[place].id);
     if let Input::ExhaustBudget {
@@ -203,11 +237,69 @@ fn move_attempt(world: &mut World, chance: &mut StdRng) -> String {
             world.ask(About::Budget(scope));
         }
     }
+    let (waits, goes_on) = (
+        matches!(input, Input::Await { .. }),
+        matches!(input, Input::Extend | Input::Refrain),
+    );
     world.task(place, input).unwrap();
+    if waits {
+        world.wait(place, None);
+        world.blocked.insert(attempt);
+    }
+    if goes_on {
+        world.blocked.remove(&attempt);
+    }
     if world.tasks[place].attempt != Some(attempt) {
         world.running.remove(&attempt);
     }
     told
+}
+
+/// What an attempt does that waits for nothing.
+fn next_move(world: &mut World, chance: &mut StdRng, place: usize, phase: Phase) -> Input {
+    match (chance.random_range(0..13), phase) {
+        (0..=7, Phase::Claimed) => Input::Reach(Phase::Working),
+        (0..=7, Phase::Working) => Input::Reach(Phase::Validating),
+        (0..=7, Phase::Validating) => Input::Reach(Phase::Landing),
+        (0..=7, Phase::Landing) if world.build.state == BuildState::Running => {
+            land(&world.tasks[place])
+        }
+        (8, _) => exhaust(world, chance, place),
+        (9, Phase::Working) if chance.random_bool(0.3) => {
+            world.away = true;
+            Input::LoseProvider {
+                provider: "scripted".to_owned(),
+                told: "away".to_owned(),
+            }
+        }
+        (9, _) => Input::CutOff {
+            why: "lost".to_owned(),
+            not_before: None,
+            counts: chance.random(),
+        },
+        (10 | 11, Phase::Working) => Input::Await {
+            told: "waits for more files".to_owned(),
+        },
+        (10 | 11, _) => Input::Progress,
+        _ => fail(world, chance, place),
+    }
+}
+
+/// What becomes of an attempt that waits for more files with its locks in hand: it gets them or does without, others have them by
+/// now, or it gives way to one that waits for its own.
+fn end_wait(chance: &mut StdRng) -> Input {
+    match chance.random_range(0..6) {
+        0..=2 => Input::Extend,
+        3 => Input::Refrain,
+        4 => Input::Await {
+            told: "waits for others".to_owned(),
+        },
+        _ => Input::CutOff {
+            why: "it gave way".to_owned(),
+            not_before: None,
+            counts: false,
+        },
+    }
 }
 
 fn exhaust(world: &World, chance: &mut StdRng, place: usize) -> Input {
@@ -275,216 +367,6 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
     }))
 }
 
-fn answer_question(world: &mut World, chance: &mut StdRng) -> String {
-    let open: Vec<QuestionId> = world.questions.keys().copied().collect();
-    match open.choose(chance) {
-        Some(question) => answered(world, *question, chance.random_range(0..3)),
-        None => "nothing is asked".to_owned(),
-    }
-}
-
-/// Answers a question by its choice number `choice`.
-fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
-    let Some(about) = world.questions.remove(&question) else {
-        return "it is closed".to_owned();
-    };
-    if world.build.continued_by.is_some() {
-        return "a later revision goes on".to_owned();
-    }
-    let told = format!("{about:?} is answered by choice {choice}");
-    let by = "ada".to_owned();
-    match about {
-        About::Task(place, Ask::Failed { .. } | Ask::Suspended { .. }) => {
-            let input = match choice {
-                0 => Input::Skip {
-                    by,
-                    why: "by answer".to_owned(),
-                },
-                1 => Input::Leave { told: by },
-                _ => Input::Retry { guidance: None },
-            };
-            let revives = !matches!(input, Input::Leave { .. });
-            if world.task(place, input).is_ok() && revives {
-                world
-                    .build(build::Input::Revive { express: false })
-                    .unwrap();
-            }
-        }
-        About::Task(place, Ask::Protected { .. }) => {
-            let shown = commit().map(|candidate| KeptWork {
-                candidate,
-                granted: Vec::new(),
-            });
-            let no = vec!["no".to_owned()];
-            let input = match choice {
-                0 => Input::Forbid {
-                    overruled: no.clone(),
-                    told: no,
-                },
-                1 => Input::Allow {
-                    shown,
-                    overruled: no,
-                    told: None,
-                },
-                _ => Input::Allow {
-                    shown,
-                    overruled: no,
-                    told: Some("and more".to_owned()),
-                },
-            };
-            world.task(place, input).unwrap();
-        }
-        About::Task(place, Ask::Model(_)) => {
-            let input = match choice {
-                0 => Input::Retry { guidance: None },
-                _ => Input::Answer,
-            };
-            world.task(place, input).unwrap();
-        }
-        About::Task(place, Ask::Held { .. }) => {
-            let why = "its check could not run".to_owned();
-            let input = match choice {
-                0 => Input::Skip { by, why },
-                _ => Input::Recheck,
-            };
-            let revives = matches!(input, Input::Skip { .. });
-            world.task(place, input).unwrap();
-            if revives {
-                world
-                    .build(build::Input::Revive { express: false })
-                    .unwrap();
-            }
-        }
-        About::Task(_, Ask::Budget(own)) if choice > 0 => fund(world, &own.scope),
-        About::Budget(scope) if choice > 0 => fund(world, &scope),
-        About::Branch if choice > 0 => drop(world.build(build::Input::SettleBranch)),
-        About::Task(_, Ask::Budget(_)) | About::Budget(_) | About::Branch => stop(world),
-    }
-    let standing = world.build.question.filter(|open| *open != question);
-    world.build(build::Input::Ask(standing)).unwrap();
-    told
-}
-
-fn fund(world: &mut World, scope: &str) {
-    let resource = Some(Resource::Budget {
-        scope: scope.to_owned(),
-    });
-    for place in 0..world.tasks.len() {
-        let waits = world
-            .waits
-            .get(&place)
-            .is_some_and(|waits| waits.contains(&resource));
-        if waits {
-            world.task(place, Input::Fund).unwrap();
-        }
-    }
-    world
-        .build_waits
-        .retain(|wait| Some(wait) != resource.as_ref());
-    let left = world.build_waits.iter().find_map(|wait| match wait {
-        Resource::Budget { scope } => Some(scope.clone()),
-        _ => None,
-    });
-    world.build(build::Input::Fund { left }).unwrap();
-}
-
-fn stop(world: &mut World) {
-    // One that has ended is not stopped again.
-    drop(world.build(build::Input::Stop {
-        why: StopCause::Person,
-        told: "stop requested".to_owned(),
-    }));
-}
-
-/// A word of a person or of PM about a task; what cannot be is refused, and changes nothing.
-fn verb(world: &mut World, chance: &mut StdRng) -> String {
-    if world.build.continued_by.is_some() {
-        return "a later revision goes on".to_owned();
-    }
-    let place = chance.random_range(0..world.tasks.len());
-    let (by, why) = ("ada".to_owned(), "no need".to_owned());
-    let (input, revive) = match chance.random_range(0..8) {
-        0 => (Input::Skip { by, why }, Some(false)),
-        1 => (Input::Interrupt { why }, None),
-        2 | 3 => (Input::Suspend { why }, None),
-        7 => (Input::PutQuestion(Box::new(samples::put())), None),
-        4 => (Input::Advise("be brief".to_owned()), None),
-        _ => (Input::Retry { guidance: None }, Some(true)),
-    };
-    let told = format!("{} {input:?}", world.tasks[place].id);
-    let before = (world.tasks.clone(), world.build.clone());
-    if world.task(place, input).is_err() {
-        assert_eq!(before, (world.tasks.clone(), world.build.clone()));
-        return format!("{told} is refused");
-    }
-    if let Some(express) = revive {
-        world.build(build::Input::Revive { express }).unwrap();
-    }
-    told
-}
-
-/// A word of a person about the build.
-fn steer(world: &mut World, chance: &mut StdRng) -> String {
-    match chance.random_range(0..8) {
-        7 => amend(world, chance),
-        0 => {
-            let told = "pause".to_owned();
-            drop(world.build(build::Input::Pause { told }));
-            "a pause is wanted".to_owned()
-        }
-        1 => {
-            stop(world);
-            "a stop is wanted".to_owned()
-        }
-        _ => {
-            resume(world);
-            "a resumption is wanted".to_owned()
-        }
-    }
-}
-
-/// A later revision takes over: what it touches ends, and the rest goes on to its end.
-fn amend(world: &mut World, chance: &mut StdRng) -> String {
-    let by = BuildId(uuid::Uuid::nil());
-    if chance.random_bool(0.7)
-        || world
-            .build(build::Input::Amend { by, revision: 2 })
-            .is_err()
-    {
-        return "nothing is amended".to_owned();
-    }
-    world.questions.clear();
-    for place in 0..world.tasks.len() {
-        if matches!(world.state(place), State::Running { .. }) && chance.random() {
-            let why = "the revision asks for something else".to_owned();
-            world.task(place, Input::Interrupt { why }).unwrap();
-        }
-    }
-    "a later revision is built".to_owned()
-}
-
-fn resume(world: &mut World) {
-    let before = world.build.state;
-    if world.build(build::Input::Resume).is_err() {
-        return;
-    }
-    for place in 0..world.tasks.len() {
-        let input = match (before, world.state(place)) {
-            (
-                BuildState::Paused,
-                State::Waiting {
-                    on: On::Check { .. } | On::Quota { .. } | On::Budget { .. } | On::Outage,
-                },
-            ) => Input::Resume,
-            (BuildState::Stopped | BuildState::Failed, State::Failed { .. }) => {
-                Input::Retry { guidance: None }
-            }
-            _ => continue,
-        };
-        world.task(place, input).unwrap();
-    }
-}
-
 /// Files come free, or their owners decide about them.
 fn resources(world: &mut World, chance: &mut StdRng) -> String {
     let waiting: Vec<usize> = (0..world.tasks.len())
@@ -515,13 +397,14 @@ pub(crate) fn to_the_end(world: &mut World) -> Result<(), String> {
             return Ok(());
         }
         for question in world.questions.keys().copied().collect::<Vec<_>>() {
-            answered(world, question, 2);
+            people::answered(world, question, 2);
         }
         world.now += TimeDelta::hours(1);
         for place in 0..world.tasks.len() {
             drop(world.task(place, Input::FilesFree));
             if let State::Running { attempt, phase } = world.state(place) {
                 let input = match phase.next() {
+                    _ if world.blocked.remove(&attempt) => Input::Extend,
                     Some(next) => Input::Reach(next),
                     None => land(&world.tasks[place]),
                 };
@@ -535,14 +418,17 @@ pub(crate) fn to_the_end(world: &mut World) -> Result<(), String> {
         match world.build.state {
             BuildState::Queued => world.build(build::Input::Prime).unwrap(),
             BuildState::Priming => world.build(build::Input::Begin).unwrap(),
-            BuildState::Verifying => world.build(build::Input::Pass { told: None }).unwrap(),
+            BuildState::Verifying => {
+                world.build(build::Input::Pass { told: None }).unwrap();
+                world.ask(About::Landing);
+            }
             BuildState::Paused
                 if world.build.pause_requested
                     || world.build.pause_reason == Some(PauseReason::Person) =>
             {
-                resume(world);
+                people::resume(world);
             }
-            BuildState::Running if world.build.pause_requested => resume(world),
+            BuildState::Running if world.build.pause_requested => people::resume(world),
             _ => {}
         }
         world.settle();

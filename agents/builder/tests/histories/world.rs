@@ -6,16 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use rand::RngExt;
 use rand::rngs::StdRng;
+use ropewalk_builder::decide::counts::pausing;
 use ropewalk_builder::decide::readiness::edges;
 use ropewalk_builder::decide::step::{self, Step, StopLimits};
 use ropewalk_builder::machine::task::{Input, State};
 use ropewalk_builder::machine::{self, Ask, Effect, IllegalRequest, build};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, QuestionId};
 use uuid::Uuid;
 
+use crate::inputs::{self, PlayedInputs};
 use crate::samples;
 
 /// What is asked, and about whom: a task by its place, or the whole build.
@@ -24,6 +26,8 @@ pub(crate) enum About {
     Task(usize, Ask),
     Budget(String),
     Branch,
+    Landing,
+    Risk(String),
 }
 
 pub(crate) struct World {
@@ -34,13 +38,18 @@ pub(crate) struct World {
     pub(crate) attempts: BTreeMap<AttemptId, usize>,
     /// The attempts that really run.
     pub(crate) running: BTreeSet<AttemptId>,
+    /// Those of them that stand still until they get more files; the store knows it by the rows of their tasks.
+    pub(crate) blocked: BTreeSet<AttemptId>,
     /// What tasks wait for, by their places; files are told apart by nobody here.
     pub(crate) waits: BTreeMap<usize, Vec<Option<Resource>>>,
     pub(crate) build_waits: Vec<Resource>,
     pub(crate) questions: BTreeMap<QuestionId, About>,
+    /// What the last check of the whole found that a person may accept.
+    pub(crate) risks: Vec<String>,
     pub(crate) loses_questions: bool,
     /// Whether the provider is away; the row of that is in the store, too.
     pub(crate) away: bool,
+    pub(crate) played: PlayedInputs,
     made: u128,
 }
 
@@ -57,11 +66,14 @@ impl World {
             build: samples::build(),
             attempts: BTreeMap::new(),
             running: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             waits: BTreeMap::new(),
             build_waits: Vec::new(),
             questions: BTreeMap::new(),
+            risks: Vec::new(),
             loses_questions,
             away: false,
+            played: PlayedInputs::default(),
             made: 0,
         }
     }
@@ -77,12 +89,15 @@ impl World {
 
     /// Applies an input to a task and commits what it brings; what is refused changes nothing.
     pub(crate) fn task(&mut self, place: usize, input: Input) -> Result<(), IllegalRequest> {
+        let name = inputs::of_task(&input);
         let (after, effects) = machine::task::apply(&self.tasks[place], input, self.now)?;
+        self.played.of_tasks.insert(name);
         self.tasks[place] = after;
         for effect in effects {
             match effect {
                 Effect::EndAttempt { attempt, .. } => {
                     self.attempts.remove(&attempt);
+                    self.blocked.remove(&attempt);
                     self.waits.remove(&place);
                 }
                 Effect::StopWaiting => {
@@ -117,7 +132,9 @@ impl World {
 
     /// Applies an input to the build and commits what it brings; what is refused changes nothing.
     pub(crate) fn build(&mut self, input: build::Input) -> Result<(), IllegalRequest> {
+        let name = inputs::of_build(&input);
         let (after, effects) = build::apply(&self.build, input, self.now)?;
+        self.played.of_builds.insert(name);
         self.build = after;
         for effect in effects {
             match effect {
@@ -138,6 +155,18 @@ impl World {
         Ok(())
     }
 
+    /// Applies an input to a task and another one to the build, or neither.
+    pub(crate) fn both(
+        &mut self,
+        place: usize,
+        input: Input,
+        of_its_build: build::Input,
+    ) -> Result<(), IllegalRequest> {
+        build::apply(&self.build, of_its_build.clone(), self.now)?;
+        self.task(place, input)?;
+        self.build(of_its_build)
+    }
+
     fn close(&mut self, is_meant: impl Fn(&About) -> bool) {
         self.questions.retain(|_, about| !is_meant(about));
         let open = |question: &QuestionId| self.questions.contains_key(question);
@@ -145,11 +174,18 @@ impl World {
         self.build(build::Input::Ask(standing)).unwrap();
     }
 
-    /// Asks about the whole build. What is asked about a budget leaves what is asked about something else where it is.
+    /// Asks about the whole build, unless that is over. What is asked about a budget leaves what is asked about something else
+    /// where it is, and so does one risk after another.
     pub(crate) fn ask(&mut self, about: About) {
+        if build::holds_no_question(&self.build) {
+            return;
+        }
         let question = QuestionId(self.fresh());
-        let is_of_budget = matches!(about, About::Budget(_));
-        let standing = self.build.question.filter(|_| is_of_budget);
+        let standing = self.build.question.filter(|open| match about {
+            About::Budget(_) => true,
+            About::Risk(_) => matches!(self.questions.get(open), Some(About::Risk(_))),
+            About::Task(..) | About::Branch | About::Landing => false,
+        });
         self.questions.insert(question, about);
         let asked = standing.or(Some(question));
         self.build(build::Input::Ask(asked)).unwrap();
@@ -186,6 +222,10 @@ impl World {
         }
         let limits = StopLimits::default();
         let input = match step::next(&self.build, &self.tasks, &limits, self.now) {
+            Step::Continue if self.build.pause_requested && state == Running => {
+                let told = pausing(&self.tasks);
+                build::Input::Count { told }
+            }
             Step::Continue => return,
             Step::Pause { reason, detail } => build::Input::Rest {
                 why: reason,
@@ -233,10 +273,17 @@ impl World {
     /// The process dies after some commit, and another one sets right what it left.
     pub(crate) fn crash(&mut self) {
         self.running.clear();
+        self.blocked.clear();
         for (_, place) in self.attempts.clone() {
             self.cut_off(place);
         }
         self.build.working_since = None;
+    }
+
+    /// Returns whether no word lets the build go on: its idea was abandoned, or a later revision is built.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let is_abandoned = self.build.stop == Some(StopCause::Abandoned);
+        is_abandoned || self.build.continued_by.is_some()
     }
 
     /// Returns whether the build has ended.

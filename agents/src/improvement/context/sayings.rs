@@ -23,7 +23,7 @@ impl Remark {
     }
 
     /// Names who said it, and when.
-    pub(in crate::improvement) fn told(&self) -> String {
+    pub(in crate::improvement) fn attribution(&self) -> String {
         format!("{}, {}", self.by, moment(self.at))
     }
 }

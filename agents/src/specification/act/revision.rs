@@ -237,7 +237,7 @@ fn whether_to_build(
         draft.context,
         revision.number,
         revision.hash,
-        Price::told(Some(price)),
+        Price::in_words(Some(price)),
         approval_told(revision)
     );
     let about = About::Specification { spec: spec.id };

@@ -124,11 +124,11 @@ pub(super) fn check_together(tasks: &[TaskBlock], findings: &mut Findings) {
     for task in tasks {
         check_edges(task, &ids, findings);
     }
-    let ring = order::ring(tasks);
-    if !ring.is_empty() {
-        let names: Vec<String> = ring.iter().map(|id| format!("`{id}`")).collect();
+    let cycle = order::cycle(tasks);
+    if !cycle.is_empty() {
+        let names: Vec<String> = cycle.iter().map(|id| format!("`{id}`")).collect();
         findings.fault(format!(
-            "the tasks {} depend on each other in a ring; take one edge out of it, or join them",
+            "the tasks {} depend on each other in a cycle; take one edge out of it, or join them",
             names.join(", ")
         ));
     }

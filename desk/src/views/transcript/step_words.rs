@@ -81,7 +81,7 @@ impl<'a> StepWords<'a> {
             JobEvent::Judged {
                 asks: true, text, ..
             } => {
-                let why = FailureClass::Tampered.told();
+                let why = FailureClass::Tampered.in_words();
                 Self::of(format!("waits for your answer: {why}"), text)
             }
             JobEvent::Judged { text, .. } => Self::of("the gate sent it back", text),

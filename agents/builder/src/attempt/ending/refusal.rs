@@ -9,7 +9,7 @@ use super::telling::told_failed;
 use super::{Fault, judged};
 use crate::SharedState;
 use crate::ask::class_name;
-use crate::attempt::report::Report;
+use crate::attempt::report::{Report, SUMMARY_KEPT};
 use crate::attempt::rows::Rows;
 use crate::context::of_build;
 use crate::decide::failure::Answer;
@@ -97,7 +97,7 @@ pub(crate) fn told_refused(failure: &Failure) -> String {
     let what = failure.error.trim();
     let advice = advice(failure.class);
     format!(
-        "Not taken: {class}.\n\n{what}\n\n{advice} Your checkout is as you left it: mend this there, and call again."
+        "Not taken: {class}.\n\n{what}\n\n{advice} Your checkout is as you left it: mend this there, and call again; {SUMMARY_KEPT}."
     )
 }
 

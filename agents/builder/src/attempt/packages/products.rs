@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::{BuildId, ComponentName};
+use ropewalk_workspace::remove_tree;
 use tracing::warn;
 
 use crate::attempt::work::Work;
@@ -42,14 +43,16 @@ pub(in crate::attempt) async fn clear_others(work: &Work<'_>) -> Result<(), Buil
     let alive: BTreeSet<String> = alive.map(|build| build.id.to_string()).collect();
     let over = others.into_iter().filter(|name| !alive.contains(name));
     let over: Vec<PathBuf> = over.map(|name| place.join(name)).collect();
-    tokio::task::spawn_blocking(move || {
-        for directory in over {
-            if let Err(error) = std::fs::remove_dir_all(&directory) {
-                warn!("cannot remove `{}`: {error}", directory.display());
-            }
-        }
-    });
+    tokio::task::spawn_blocking(move || remove(&over));
     Ok(())
+}
+
+fn remove(directories: &[PathBuf]) {
+    for directory in directories {
+        if let Err(error) = remove_tree(directory) {
+            warn!("cannot remove `{}`: {error}", directory.display());
+        }
+    }
 }
 
 /// Lists what lies beside the directory of a build; nothing where that cannot be read.

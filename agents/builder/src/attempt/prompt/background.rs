@@ -1,20 +1,19 @@
 //! Gathers what a task's prompt holds beside the task: what was approved, who else works on it, and what stands by now.
 
-use std::collections::BTreeMap;
-
+use ropewalk_desk::builds::landed_up_to;
 use ropewalk_engine::conventions::{Conventions, MOST_BYTES};
 use ropewalk_engine::outline::{Language, outline_with_imports, render_within};
+use ropewalk_gate::checks::Gate;
 use ropewalk_knowledge::wishes::{Wish, concerns, wishes};
 use ropewalk_schemas::amount::and_more;
-use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{CommitId, RepoPath, TaskId};
-use ropewalk_store::{Query, Versioned, revision_key};
+use ropewalk_schemas::{CommitId, HostPattern, RepoPath, TaskId};
+use ropewalk_store::revision_key;
 use ropewalk_workspace::ChangedLines;
 use serde::Serialize;
 
@@ -47,10 +46,14 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) own: Customs,
     /// What the idea is about.
     pub(in crate::attempt) idea: String,
+    /// Where the whole specification lies in the checkout; none where it did not come along with the code.
+    pub(in crate::attempt) spec_path: Option<String>,
     /// What a person approved; none where a store of before holds no revision.
     pub(in crate::attempt) document: Option<Document>,
-    /// The other tasks of the build, in the order of the plan.
+    /// The other tasks of the build, in the order of the plan; of too many those first that wait for this one, or it for them.
     pub(in crate::attempt) others: Vec<OtherTask>,
+    /// How many are not named.
+    pub(in crate::attempt) more_others: Option<String>,
     /// What the tasks did that had to be complete before this one.
     pub(in crate::attempt) before: Vec<FinishedTask>,
     /// How large the files of the task are by now.
@@ -61,12 +64,16 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) helpers: Vec<TestHelper>,
     /// What the gate runs beside the task's own check.
     pub(in crate::attempt) gate: Vec<String>,
+    /// The line that makes each checkout ready, at the build's base.
+    pub(in crate::attempt) setup: Option<String>,
+    /// The hosts that commands reach beside their own loopback.
+    pub(in crate::attempt) hosts: Vec<HostPattern>,
     /// The tools of the project that this machine has, with their versions.
     pub(in crate::attempt) tools: Vec<String>,
     /// What may still be used, a line each.
     pub(in crate::attempt) budget: Vec<String>,
-    /// What came of installing packages in the checkout, if that was tried.
-    pub(in crate::attempt) packages: Option<String>,
+    /// What came of making the checkout ready, if there was anything to do.
+    pub(in crate::attempt) made_ready: Option<String>,
     /// Whether the checkout holds work of an earlier conversation.
     pub(in crate::attempt) resumed: bool,
     /// What an earlier conversation about the task came to.
@@ -154,29 +161,36 @@ impl Background {
         let plan = Plan::load(&work.context.store, build.id).await?;
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
         let own = &work.claim.task;
-        let ([common, near], idea) = texts(work).await?;
+        let texts = texts(work).await?;
         let [of_all, of_files] = wanted(work).await?;
         let (sizes, read_first) = sizes(work, None).await?;
+        let (others, more_others) = others(&tasks, own);
+        let gate = work.shared.gate.gate_at(build.base.as_ref()).await?;
+        let egress = work.shared.runner.egress();
         Ok(Self {
             common: Customs {
-                conventions: common,
+                conventions: texts.common,
                 wishes: of_all,
             },
             own: Customs {
-                conventions: near,
+                conventions: texts.near,
                 wishes: of_files,
             },
-            idea,
+            idea: texts.idea,
+            spec_path: texts.spec_path,
             document: document(work, build).await?,
-            others: others(&tasks, own),
+            others,
+            more_others,
             before: before(work, &tasks).await?,
             sizes,
             read_first,
             helpers: helpers::find(work).await?,
-            gate: gate(work).await?,
+            gate: commands(&gate),
+            setup: gate.setup.clone(),
+            hosts: egress.map_or_else(Vec::new, |egress| egress.hosts.clone()),
             tools: Vec::new(),
             budget: Vec::new(),
-            packages: None,
+            made_ready: None,
             resumed: false,
             earlier: None,
             answers: Vec::new(),
@@ -211,9 +225,16 @@ async fn wanted(work: &Work<'_>) -> Result<[Vec<Wish>; 2], BuilderError> {
     ])
 }
 
-fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
+/// Names the other tasks, and says how many are left out. Where some are, those come first that wait for this one, or it for them.
+fn others(tasks: &[Task], own: &Task) -> (Vec<OtherTask>, Option<String>) {
     let others = tasks.iter().filter(|task| task.id != own.id);
-    let told = others.take(OTHERS).map(|task| OtherTask {
+    let mut others: Vec<&Task> = others.collect();
+    let all = others.len();
+    if all > OTHERS {
+        let needs = |task: &Task, other: &Task| task.block.depends_on.contains(&other.id);
+        others.sort_by_key(|task| !needs(task, own) && !needs(own, task));
+    }
+    let told = others.into_iter().take(OTHERS).map(|task| OtherTask {
         id: task.id.clone(),
         title: task.block.in_words(),
         standing: standing(task.state),
@@ -222,7 +243,7 @@ fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
             None => task.block.more_files.clone(),
         },
     });
-    told.collect()
+    (told.collect(), and_more(all, OTHERS))
 }
 
 /// Says how far another task is. What comes and goes while it is worked on is left out: a conversation that is taken up again should
@@ -242,35 +263,55 @@ async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, Bu
     Ok(revision.map(|revision| revision.into_inner().document))
 }
 
+/// What people wrote that stands in the repository.
+struct Texts {
+    /// The conventions of the whole.
+    common: Option<String>,
+    /// Those of the files of the task.
+    near: Option<String>,
+    /// What the idea is about.
+    idea: String,
+    /// Where the specification lies.
+    spec_path: Option<String>,
+}
+
 /// Reads the conventions of the whole, those of the files of the task, and the idea, in one go as far as nothing leads on.
-async fn texts(work: &Work<'_>) -> Result<([Option<String>; 2], String), BuilderError> {
+async fn texts(work: &Work<'_>) -> Result<Texts, BuilderError> {
     let (head, claim) = (&work.base(), work.claim);
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
     let folder = RepoPath::of_idea(&claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
         .map(|name| format!("{folder}/{name}"));
+    // The folder does not travel where a file of the user is in its place.
+    let spec_path = format!("{folder}/build/spec.md");
     let mut whole = Conventions::of_the_whole();
     let mut near = Conventions::beside(claim.task.block.files());
     let (of_whole, of_near) = (whole.wanted(), near.wanted());
     let paths = of_whole.iter().chain(&of_near);
     let mut places: Vec<(&CommitId, &str)> = paths.map(|path| (base, path.as_str())).collect();
     places.extend(documents.iter().map(|path| (head, path.as_str())));
+    // Whether it is there comes with the rest: to ask for that alone would be one more call of git.
+    places.push((head, spec_path.as_str()));
     let mut read = work.shared.clone.read_places(&places).await?;
-    let ideas = read.split_off(of_whole.len() + of_near.len());
+    let mut ideas = read.split_off(of_whole.len() + of_near.len());
+    let spec = ideas.pop().flatten();
     let beside = read.split_off(of_whole.len());
     whole.take(read);
     read_on(work, base, &mut whole).await?;
     near.leave_to(&whole);
     near.take(beside);
     read_on(work, base, &mut near).await?;
+    let [common, near] = [whole, near].map(|found| found.told().map(|told| told.clipped()));
     let idea = ideas.into_iter().flatten().next();
-    Ok((
-        [whole, near].map(|found| found.told().map(|told| told.clipped())),
-        idea.map_or_else(String::new, |bytes| {
+    Ok(Texts {
+        common,
+        near,
+        idea: idea.map_or_else(String::new, |bytes| {
             let whole = String::from_utf8_lossy(&bytes);
             clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
         }),
-    ))
+        spec_path: spec.map(|_| spec_path),
+    })
 }
 
 /// Measures the files of the task, and those that it reads first, as they lie in the checkout: as the base has them, or as kept work
@@ -357,35 +398,19 @@ async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<FinishedTask>, Bu
     if done.is_empty() {
         return Ok(Vec::new());
     }
-    let landed = landed(work).await?;
-    let mut summaries: BTreeMap<&TaskId, &str> = BTreeMap::new();
-    for attempt in &landed {
-        if let Some(summary) = &attempt.summary {
-            summaries.insert(&attempt.task, summary.trim());
-        }
-    }
+    // A task may have been done in a build before.
+    let landed = landed_up_to(&work.context.store, &work.claim.build).await?;
+    let said = |task: &Task| landed.get(&task.id)?.summary.as_deref();
     let mut told = Vec::new();
     for task in done {
         told.push(FinishedTask {
             id: task.id.clone(),
             title: task.block.in_words(),
-            summary: summaries.get(&task.id).map(|summary| (*summary).to_owned()),
+            summary: said(task).map(|said| said.trim().to_owned()),
             changed: changed(work, task.commit.as_ref()).await?,
         });
     }
     Ok(told)
-}
-
-/// Lists the attempts that landed in any build of the specification, the newest last: a task may have been done before.
-async fn landed(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderError> {
-    let store = &work.context.store;
-    let of_spec = Query::new().equal("spec", work.claim.build.spec.to_string());
-    let builds = store.list::<Build>(of_spec).await?;
-    let query = Query::new()
-        .one_of("build", builds.iter().map(|build| build.id.to_string()))
-        .equal("state", AttemptState::Landed.as_str())
-        .order_by("key");
-    Ok(store.list::<Attempt>(query).await?)
 }
 
 async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<String>, BuilderError> {
@@ -406,19 +431,32 @@ async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<Strin
 }
 
 /// Lists what the gate of a task runs beside the task's own check.
-async fn gate(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
-    let gate = work
-        .shared
-        .gate
-        .gate_at(work.claim.build.base.as_ref())
-        .await?;
+fn commands(gate: &Gate) -> Vec<String> {
     let checks = gate.up_to(gate.task_level);
-    Ok(checks.map(|check| check.command.clone()).collect())
+    checks.map(|check| check.command.clone()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{OUTLINE_BYTES, OUTLINES_BYTES, measure};
+    use super::{OTHERS, OUTLINE_BYTES, OUTLINES_BYTES, TaskState, measure, others};
+    use crate::decide::fixture::task;
+
+    #[test]
+    fn of_too_many_tasks_the_nearest_are_named_first_and_the_rest_is_counted() {
+        let own = task("T-1", TaskState::Working, &["T-70"]);
+        let mut tasks = vec![own.clone()];
+        for number in 2..=70 {
+            let needs: &[&str] = if number == 69 { &["T-1"] } else { &[] };
+            tasks.push(task(&format!("T-{number}"), TaskState::Ready, needs));
+        }
+        let (told, more) = others(&tasks, &own);
+        let ids: Vec<&str> = told.iter().map(|other| other.id.as_str()).collect();
+        assert_eq!(ids[..3], ["T-69", "T-70", "T-2"]);
+        assert_eq!((ids.len(), more.as_deref()), (OTHERS, Some("and 9 more")));
+        let (told, more) = others(&tasks[..=OTHERS], &own);
+        let first = told.first().map(|other| other.id.as_str());
+        assert_eq!((told.len(), first, more), (OTHERS, Some("T-2"), None));
+    }
 
     #[test]
     fn long_files_are_outlined_as_far_as_there_is_room() {

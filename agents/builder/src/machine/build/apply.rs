@@ -8,7 +8,7 @@ use ropewalk_schemas::wait::Resource;
 use super::{Input, State};
 use crate::decide::counts::with_addition;
 use crate::decide::step::working_time;
-use crate::machine::{Effect, IllegalRequest};
+use crate::machine::{Effect, IllegalRequest, NOT_ALONE};
 
 /// Why questions of a build that goes on are closed.
 const RESUMED: &str = "the build was resumed";
@@ -44,6 +44,21 @@ pub fn apply(
     Ok((transition.build, transition.effects))
 }
 
+/// Applies an input at `now` that brings nothing beside the new record; one that brings more is refused, for nobody would store that.
+pub fn apply_alone(
+    build: &Build,
+    input: Input,
+    now: DateTime<Utc>,
+) -> Result<Build, IllegalRequest> {
+    let wish = input.wish();
+    let (after, effects) = apply(build, input, now)?;
+    if effects.is_empty() {
+        return Ok(after);
+    }
+    let why = NOT_ALONE.to_owned();
+    Err(IllegalRequest::of_build(build, wish, Some(why)))
+}
+
 /// Says whether nothing may be asked about a build: no wish makes it move again, as [`illegal::is_over_for_good`] says, and it has
 /// ended as well. One that runs still, or winds up for a revision, may need an answer though it is landed or goes on elsewhere.
 pub fn holds_no_question(build: &Build) -> bool {
@@ -65,6 +80,8 @@ impl Transition {
     fn go(&mut self, next: State, reason: Option<String>) {
         next.write(&mut self.build);
         self.build.reason = reason;
+        // What failed before is said no more.
+        self.build.failing.clear();
     }
 
     fn refuse(&self, input: &Input) -> Arm {
@@ -305,17 +322,17 @@ impl Transition {
             (State::Succeeded { .. }, Input::Land { commit, told })
                 if self.build.merged.is_none() =>
             {
+                // Whoever lands it closes what was asked about it and about its tasks.
                 self.build.merged = Some(commit);
                 self.build.question = None;
                 self.build.reason = Some(told);
-                self.effects.push(Effect::CloseQuestions {
-                    why: "the branch was landed".to_owned(),
-                });
             }
             (_, Input::Merge { commit }) => {
                 self.build.merged.get_or_insert(commit);
             }
-            (State::Succeeded { .. }, Input::RefuseLanding { why }) => {
+            (State::Succeeded { .. }, Input::RefuseLanding { why })
+                if self.build.merged.is_none() =>
+            {
                 self.build.reason = Some(format!("not landed: {why}"));
             }
             (_, input) => return self.refuse(&input),
@@ -326,7 +343,7 @@ impl Transition {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::build::BuildState;
+    use ropewalk_schemas::build::{BuildState, FailingWork};
     use ropewalk_schemas::{CommitId, QuestionId};
     use uuid::Uuid;
 
@@ -360,6 +377,25 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_is_known_until_the_build_says_something_of_its_own() {
+        let failing = FailingWork {
+            work: "publication".to_owned(),
+            count: 2,
+            shown: "broken".to_owned(),
+        };
+        let build = Build {
+            failing: vec![failing],
+            reason: Some("broken".to_owned()),
+            ..fixture::build()
+        };
+        let told = Some("left by ada".to_owned());
+        for (input, is_known) in [(Input::Heed { told }, true), (Input::Verify, false)] {
+            let (after, _) = apply(&build, input.clone(), fixture::noon()).unwrap();
+            assert_eq!(!after.failing.is_empty(), is_known, "{input:?}");
+        }
+    }
+
+    #[test]
     fn whatever_state_it_is_in_a_landing_elsewhere_is_noted_once_and_one_question_holds_it() {
         let commit = |letter: &str| CommitId::parse(&letter.repeat(40)).unwrap();
         let question = Some(QuestionId(Uuid::nil()));
@@ -385,6 +421,24 @@ mod tests {
             assert_eq!((build.state, build.question), (state, question));
             let (free, _) = apply(&build, Input::Ask(None), fixture::noon()).unwrap();
             assert_eq!(free.question, None, "{state}");
+        }
+    }
+
+    #[test]
+    fn what_is_landed_by_now_is_not_said_to_be_refused() {
+        let commit = CommitId::parse(&"a".repeat(40)).unwrap();
+        for (merged, reason) in [
+            (None, Some("not landed: in the way".to_owned())),
+            (Some(commit), None),
+        ] {
+            let build = Build {
+                state: BuildState::Succeeded,
+                merged,
+                ..fixture::build()
+            };
+            let why = "in the way".to_owned();
+            let after = apply_alone(&build, Input::RefuseLanding { why }, fixture::noon());
+            assert_eq!(after.ok().and_then(|after| after.reason), reason);
         }
     }
 

@@ -11,7 +11,7 @@ use ropewalk_schemas::{AttemptId, TaskId};
 
 use super::{Blocker, Input, On, Phase, State, close_requests};
 use crate::decide::readiness::{Edges, follows_edges};
-use crate::machine::{Effect, IllegalRequest};
+use crate::machine::{Effect, IllegalRequest, NOT_ALONE};
 
 /// The reason of a task that only waits for a loop.
 const FREE_LOOP: &str = "ready; waits for a free loop";
@@ -70,6 +70,17 @@ pub fn apply(
         | Input::Ask(_) => transition.people(input),
     }?;
     Ok((transition.task, transition.effects))
+}
+
+/// Applies an input at `now` that brings nothing beside the new record; one that brings more is refused, for nobody would store that.
+pub fn apply_alone(task: &Task, input: Input, now: DateTime<Utc>) -> Result<Task, IllegalRequest> {
+    let wish = input.wish();
+    let (after, effects) = apply(task, input, now)?;
+    if effects.is_empty() {
+        return Ok(after);
+    }
+    let why = NOT_ALONE.to_owned();
+    Err(IllegalRequest::of_task(task, wish, Some(why)))
 }
 
 /// A transition under way.

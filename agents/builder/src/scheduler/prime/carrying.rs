@@ -16,7 +16,7 @@ use tracing::info;
 use crate::SharedState;
 use crate::context::{Plan, attempts_at, consents};
 use crate::error::BuilderError;
-use crate::machine::task::{Input, apply};
+use crate::machine::task::{Input, apply_alone};
 
 /// Says that the build has to wait: something of one before still runs, and may land.
 pub(super) async fn waits(
@@ -95,7 +95,7 @@ pub(super) async fn carry(
         } else {
             continue;
         };
-        changes.update(row, &apply(row, input, context.now())?.0);
+        changes.update(row, &apply_alone(row, input, context.now())?);
     }
     carry_evidence(context, &mut changes, (before, build.id), &kept).await?;
     for before in &forerunners {

@@ -17,7 +17,7 @@ use ropewalk_schemas::{ChoiceId, Payload, Subject, TaskId, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, task, writes};
+use crate::world::project::{Project, git, task, writes};
 
 fn plan() -> Value {
     json!([
@@ -95,8 +95,8 @@ fn meet(begun: &Path, more: &Path) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     let script = asks() + &writes("T-2", "README.md", "better\n", None);
-    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (_, tasks) = open
         .until(spec, |_, tasks| {
@@ -130,7 +130,7 @@ async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     assert_eq!(first.state, AttemptState::Interrupted);
     assert_eq!(locks::held_by(store, first.id).await.unwrap().len(), 0);
     let kept = first.preserve_ref.clone().expect("its work is kept");
-    let clone = house.state().join("repository.git");
+    let clone = project.state().join("repository.git");
     assert_eq!(git(&clone, &["show", &format!("{kept}:a.txt")]), "draft");
 
     open.answer("T-1", "tabs").await;
@@ -164,8 +164,8 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
     ]
     .concat()
         + &writes("T-2", "README.md", "better\n", None);
-    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     while !begun.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -189,12 +189,12 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let heard = |task: &str| {
-        let requests = house.requests(task);
+        let requests = project.requests(task);
         let told = |request: &ModelRequest| request.text().matches("use tabs").count();
         requests.iter().map(told).collect::<Vec<_>>()
     };
     assert_eq!(heard("T-1"), [0, 1, 1], "once in the conversation");
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     assert!(requests[1].text().contains("A person says: word 10"));
     let told = task(&tasks, "T-1");
     assert_eq!((told.heard, told.guidance.len()), (10, 10));
@@ -205,12 +205,12 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_dies_while_a_question_is_open_asks_it_once() {
     let script = asks() + &writes("T-2", "README.md", "better\n", None);
-    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, only_the_question_is_left).await;
     open.close().await;
-    let open = house.open().await;
+    let open = project.open().await;
     open.until(spec, only_the_question_is_left).await;
     open.answer("T-1", "tabs").await;
     let (build, _) = open.ended(spec).await;
@@ -238,8 +238,8 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     ]
     .concat()
         + &writes("T-2", "README.md", "better\n", None);
-    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, only_the_question_is_left).await;
     open.answer("T-1", "tabs").await;
@@ -248,7 +248,7 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     }
     open.crash().await;
     std::fs::write(&go_on, "").unwrap();
-    let open = house.open().await;
+    let open = project.open().await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let attempts = open.attempts(build.id, "T-1").await;
@@ -259,8 +259,8 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_comes_as_its_task_is_left_out_begins_nothing() {
     let script = asks() + &writes("T-2", "README.md", "better\n", None);
-    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.until(spec, only_the_question_is_left).await;
     let question = open.open_question("T-1").await.unwrap();

@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, ChoiceId, Payload, QuestionId, Subject};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 
 fn plan() -> Value {
     json!([{
@@ -23,12 +23,12 @@ fn plan() -> Value {
     }])
 }
 
-async fn spending(open: &OpenHouse, build: BuildId) -> Spending {
+async fn spending(open: &OpenProject, build: BuildId) -> Spending {
     let calls = Query::new().equal("build", build.to_string());
     open.services.store.spending(calls).await.unwrap()
 }
 
-async fn waits(open: &OpenHouse) -> Vec<String> {
+async fn waits(open: &OpenProject) -> Vec<String> {
     let waits = open
         .services
         .store
@@ -44,7 +44,7 @@ async fn waits(open: &OpenHouse) -> Vec<String> {
     told
 }
 
-async fn events(open: &OpenHouse, wanted: &str) -> Vec<Value> {
+async fn events(open: &OpenProject, wanted: &str) -> Vec<Value> {
     let events = open.events().await.into_iter();
     events
         .filter(|(name, _)| name == wanted)
@@ -54,8 +54,8 @@ async fn events(open: &OpenHouse, wanted: &str) -> Vec<Value> {
 
 /// Returns what the plan uses when nothing limits it.
 async fn unlimited(rules: &str) -> u64 {
-    let house = House::new(rules);
-    let open = house.open().await;
+    let project = Project::new(rules);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -73,7 +73,7 @@ async fn a_budget_stops_before_the_call_and_a_raise_goes_on_where_it_stopped() {
     let rules = writes("T-1", "a.txt", "good\n", None);
     // Less than the first call uses, and more than half of it.
     let limit = unlimited(&rules).await * 2 / 5;
-    let house = House::new(&rules).with(|options| {
+    let project = Project::new(&rules).with(|options| {
         options.budgets = Budgets {
             build: Allowance {
                 tokens: Some(limit),
@@ -82,7 +82,7 @@ async fn a_budget_stops_before_the_call_and_a_raise_goes_on_where_it_stopped() {
             ..Budgets::default()
         };
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -109,8 +109,8 @@ async fn a_budget_stops_before_the_call_and_a_raise_goes_on_where_it_stopped() {
     let attempts = open.attempts(build.id, "T-1").await;
     assert_eq!(attempts[0].state, AttemptState::Interrupted);
     let kept = format!("refs/ropewalk/preserve/{}", build.id);
-    let refs = crate::world::house::git(
-        &house.state().join("repository.git"),
+    let refs = crate::world::project::git(
+        &project.state().join("repository.git"),
         &["for-each-ref", "--format=%(refname)", &kept],
     );
     assert_eq!(refs.lines().count(), 1, "the work is kept: {refs}");
@@ -130,8 +130,8 @@ async fn a_budget_stops_before_the_call_and_a_raise_goes_on_where_it_stopped() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_that_nobody_raises_stops_the_build() {
     let rules = writes("T-1", "a.txt", "good\n", None);
-    let house = House::new(&rules).with(|options| options.budgets.task.tokens = Some(1));
-    let open = house.open().await;
+    let project = Project::new(&rules).with(|options| options.budgets.task.tokens = Some(1));
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -155,8 +155,8 @@ async fn a_quota_is_waited_for_visibly_until_the_time_that_is_stored() {
         "- agent: build\n  task: T-1\n  turn: 1\n  attempt: 1\n  reply: {{ error: {{ kind: rate_limited, message: slow, retry_after_seconds: 600 }} }}\n{}",
         writes("T-1", "a.txt", "good\n", None)
     );
-    let house = House::new(&rules);
-    let open = house.open().await;
+    let project = Project::new(&rules);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -183,14 +183,14 @@ async fn a_quota_is_waited_for_visibly_until_the_time_that_is_stored() {
     open.close().await;
 }
 
-/// A house whose build uses up its budget at once.
-fn poor(rules: &str) -> House {
-    House::new(rules).with(|options| options.budgets.build.tokens = Some(1))
+/// A project whose build uses up its budget at once.
+fn poor(rules: &str) -> Project {
+    Project::new(rules).with(|options| options.budgets.build.tokens = Some(1))
 }
 
 /// Asks about the whole build.
 async fn ask_about(
-    open: &OpenHouse,
+    open: &OpenProject,
     build: BuildId,
     trigger: &str,
     topic: Option<&str>,
@@ -220,12 +220,12 @@ async fn ask_about(
     question
 }
 
-async fn ask_for_more(open: &OpenHouse, build: BuildId, scope: &str) -> QuestionId {
+async fn ask_for_more(open: &OpenProject, build: BuildId, scope: &str) -> QuestionId {
     ask_about(open, build, "budget_exceeded", Some(scope)).await
 }
 
 /// Lets the whole build wait for a budget, as an attempt that meets its end does.
-async fn use_up(open: &OpenHouse, build: BuildId, scope: &str, question: QuestionId) {
+async fn use_up(open: &OpenProject, build: BuildId, scope: &str, question: QuestionId) {
     let wait = Wait {
         waiter: Party::Build { build },
         resource: Resource::Budget {
@@ -241,7 +241,7 @@ async fn use_up(open: &OpenHouse, build: BuildId, scope: &str, question: Questio
     open.change_build_with(build, Some(&wait), exhausted).await;
 }
 
-async fn state_of(open: &OpenHouse, id: QuestionId) -> QuestionState {
+async fn state_of(open: &OpenProject, id: QuestionId) -> QuestionState {
     let row = open.services.store.get::<Question>(&id.to_string()).await;
     row.unwrap().unwrap().state
 }
@@ -249,8 +249,8 @@ async fn state_of(open: &OpenHouse, id: QuestionId) -> QuestionState {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_day_ends_only_what_its_budget_asked() {
     let rules = writes("T-1", "a.txt", "bad\n", None);
-    let house = House::new(&rules);
-    let open = house.open().await;
+    let project = Project::new(&rules);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -269,8 +269,8 @@ async fn a_new_day_ends_only_what_its_budget_asked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn budgets_that_are_used_up_side_by_side_are_raised_one_by_one() {
-    let house = poor(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = poor(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -297,14 +297,14 @@ async fn budgets_that_are_used_up_side_by_side_are_raised_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_build_waits_for_no_budget() {
-    let house = poor(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = poor(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
     let asked = build.question.unwrap();
-    let stop = Payload::BuildStop(crate::world::house::request(build.id));
+    let stop = Payload::BuildStop(crate::world::project::request(build.id));
     open.emit(Subject::build(build.id), stop).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Stopped);
@@ -322,10 +322,10 @@ fn talks_without_end() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_that_are_not_kept_are_paid_counted_and_come_to_an_end_with_a_question() {
-    let house = House::new(&talks_without_end()).with(|options| {
+    let project = Project::new(&talks_without_end()).with(|options| {
         options.tries.backoff = Duration::from_millis(20);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |_, tasks| {
@@ -353,11 +353,11 @@ async fn replies_that_are_not_kept_are_paid_counted_and_come_to_an_end_with_a_qu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_knows_what_was_paid_for_a_reply_that_is_not_kept() {
-    let house = House::new(&talks_without_end()).with(|options| {
+    let project = Project::new(&talks_without_end()).with(|options| {
         options.tries.backoff = Duration::from_millis(20);
         options.budgets.task.tokens = Some(200);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |_, tasks| {
@@ -398,7 +398,7 @@ fn three_talkers() -> (String, Value) {
 async fn a_budget_is_passed_by_one_call_of_each_loop_at_most() {
     let (rules, plan) = three_talkers();
     let limit = 30_000;
-    let house = House::new(&rules).with(|options| {
+    let project = Project::new(&rules).with(|options| {
         options.loops = 3;
         options.budgets = Budgets {
             build: Allowance {
@@ -408,7 +408,7 @@ async fn a_budget_is_passed_by_one_call_of_each_loop_at_most() {
             ..Budgets::default()
         };
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)

@@ -9,16 +9,16 @@ use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Query;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse};
 use crate::world::listener::{Fault, Hold, Pace};
+use crate::world::project::{OpenProject, Project};
 
 /// The steps of the agent before it says that it is done.
 const STEPS: usize = 10;
 
 /// An agent that thinks aloud for four thousand tokens before each line that it writes.
-fn house(pace: Arc<dyn Pace>) -> House {
+fn project(pace: Arc<dyn Pace>) -> Project {
     let mut script = "- { agent: compaction, reply: { text: Lines were written. } }\n".to_owned();
     let thought = "x".repeat(16_000);
     for step in 1..=STEPS {
@@ -29,7 +29,7 @@ fn house(pace: Arc<dyn Pace>) -> House {
     }
     script +=
         "- { agent: build, reply: { tools: [{ name: finish, input: { summary: Done. } }] } }\n";
-    House::new(&script)
+    Project::new(&script)
         .paced_by(pace)
         .compacting(25_000)
         .with(|options| {
@@ -38,7 +38,7 @@ fn house(pace: Arc<dyn Pace>) -> House {
         })
 }
 
-async fn approve(open: &OpenHouse) -> SpecId {
+async fn approve(open: &OpenProject) -> SpecId {
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "lines.txt",
         "validation": { "command": format!("grep -q line-{STEPS} lines.txt"), "expected": "exit 0" },
@@ -50,8 +50,8 @@ async fn approve(open: &OpenHouse) -> SpecId {
 /// the build came to, the keys of the calls that were paid, and how often the model was asked.
 async fn play(ended_at: Option<usize>) -> (String, Vec<String>, usize) {
     let hold = Hold::new();
-    let house = house(Arc::new(hold.clone()));
-    let mut open = house.open().await;
+    let project = project(Arc::new(hold.clone()));
+    let mut open = project.open().await;
     let spec = approve(&open).await;
     if let Some(ended_at) = ended_at {
         for _ in 1..ended_at {
@@ -60,16 +60,20 @@ async fn play(ended_at: Option<usize>) -> (String, Vec<String>, usize) {
         }
         hold.called().await;
         open.crash().await;
-        open = house.open().await;
+        open = project.open().await;
     }
     for _ in 0..3 * STEPS {
         hold.let_go();
     }
-    outcome(&house, open, spec).await
+    outcome(&project, open, spec).await
 }
 
 /// Waits for the end of the build. Returns what [`play`] does.
-async fn outcome(house: &House, open: OpenHouse, spec: SpecId) -> (String, Vec<String>, usize) {
+async fn outcome(
+    project: &Project,
+    open: OpenProject,
+    spec: SpecId,
+) -> (String, Vec<String>, usize) {
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let tree = open.git(&["rev-parse", "build/habits^{tree}"]);
@@ -82,7 +86,7 @@ async fn outcome(house: &House, open: OpenHouse, spec: SpecId) -> (String, Vec<S
     let mut paid: Vec<String> = paths.collect();
     paid.sort();
     open.close().await;
-    (tree, paid, house.calls())
+    (tree, paid, project.calls())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,10 +110,55 @@ async fn a_reply_that_breaks_off_after_a_summary_is_asked_for_again_and_nothing_
         Fault::of(|call| (call == 9).then_some(ModelError::Truncated)),
         Fault::of(|call| (call == 11).then_some(ModelError::Truncated)),
     ] {
-        let house = house(fault);
-        let open = house.open().await;
+        let project = project(fault);
+        let open = project.open().await;
         let spec = approve(&open).await;
-        let again = outcome(&house, open, spec).await;
+        let again = outcome(&project, open, spec).await;
         assert_eq!(again, (tree.clone(), paid.clone(), calls + 1));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_said_holds_where_its_words_made_room_after_a_kill_too() {
+    let said = "One line for each step.";
+    let thought = "x".repeat(16_000);
+    let rule = |attempt: usize, turn: usize, text: &str, tool: &str, input: &Value| {
+        let tools = json!([{ "name": tool, "input": input }]);
+        let reply = format!("{{ text: {text}, tools: {tools} }}");
+        format!("- {{ agent: build, attempt: {attempt}, turn: {turn}, reply: {reply} }}\n")
+    };
+    let mut script = "- { agent: compaction, reply: { text: Lines were written. } }\n".to_owned();
+    // Nothing is written yet.
+    script += &rule(1, 1, "Done", "finish", &json!({ "summary": said }));
+    for step in 1..=STEPS {
+        let input = json!({ "command": format!("echo line-{step} >> lines.txt") });
+        script += &rule(2, step, &thought, "bash", &input);
+    }
+    script += &rule(2, STEPS + 1, "Done", "finish", &json!({}));
+    let hold = Hold::new();
+    let project = Project::new(&script).held_by(&hold).compacting(25_000);
+    let open = project.open().await;
+    let spec = approve(&open).await;
+    let last = ("build", 2, u32::try_from(STEPS + 1).unwrap());
+    let told = loop {
+        hold.called().await;
+        let told = project.requests("T-1").pop().unwrap();
+        let key = told.script.as_ref().unwrap();
+        if (key.agent.as_str(), key.attempt, key.turn) == last {
+            break told.text();
+        }
+        hold.let_go();
+    };
+    assert!(!told.contains(said), "its words are gone: {told}");
+    assert!(told.contains("your summary is kept"), "{told}");
+    open.crash().await;
+    let open = project.open().await;
+    for _ in 0..STEPS {
+        hold.let_go();
+    }
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(attempts.last().unwrap().summary.as_deref(), Some(said));
+    open.close().await;
 }

@@ -7,7 +7,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, writes, writes_slowly};
+use crate::world::project::{Project, writes, writes_slowly};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
     json!({
@@ -17,7 +17,7 @@ fn plan(id: &str, needs: &[&str]) -> Value {
     })
 }
 
-fn house() -> House {
+fn project() -> Project {
     let rules = [
         writes_slowly("T-1", "T-1.txt", "good\n", 200),
         // The first try of T-2 fails honestly.
@@ -25,11 +25,11 @@ fn house() -> House {
         writes("T-2", "T-2.txt", "bad\n", None),
         writes("T-3", "T-3.txt", "good\n", None),
     ];
-    House::new(&rules.concat()).with(|options| options.loops = 2)
+    Project::new(&rules.concat()).with(|options| options.loops = 2)
 }
 
-async fn check_end(house: &House, spec: SpecId) {
-    let open = house.open().await;
+async fn check_end(project: &Project, spec: SpecId) {
+    let open = project.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert!(tasks.iter().all(|task| task.state == TaskState::Complete));
@@ -67,8 +67,8 @@ const CHANCES: usize = 8;
 /// Crashes as soon as `reached` holds, and expects the same end; a build that was over before shows nothing.
 async fn crash_when(reached: impl Fn(&[TaskState], BuildState) -> bool) {
     for _ in 0..CHANCES {
-        let house = house();
-        let open = house.open().await;
+        let project = project();
+        let open = project.open().await;
         let spec = open
             .approve(json!([
                 plan("T-1", &[]),
@@ -88,7 +88,7 @@ async fn crash_when(reached: impl Fn(&[TaskState], BuildState) -> bool) {
         let came_in_time = holds(&build, &tasks);
         open.crash().await;
         if came_in_time {
-            return check_end(&house, spec).await;
+            return check_end(&project, spec).await;
         }
     }
     panic!("the build was over {CHANCES} times before the crash could come");
@@ -121,17 +121,17 @@ async fn crashed_during_the_whole_build_check() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crashed_between_landing_and_publishing() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let (build, _) = open.ended(spec).await;
     open.crash().await;
     // The ref never moved: as if the crash had come right after the commit to SQL.
-    let repo = house.repo();
+    let repo = project.repo();
     let head = build.head.unwrap();
-    crate::world::house::git(&repo, &["update-ref", "-d", "refs/heads/build/habits"]);
-    house.unpublish(build.id).await;
-    let open = house.open().await;
+    crate::world::project::git(&repo, &["update-ref", "-d", "refs/heads/build/habits"]);
+    project.unpublish(build.id).await;
+    let open = project.open().await;
     open.until(spec, |build, _| build.published == build.head)
         .await;
     assert_eq!(open.git(&["rev-parse", "build/habits"]), head.as_str());
@@ -147,14 +147,14 @@ async fn a_lock_that_a_killed_push_left_is_cleared_and_one_of_just_now_is_waited
 
 /// Leaves a lock of that time, or of just now, on the branch, and expects the build to end all the same.
 async fn check_lock_of(left: Option<SystemTime>) {
-    let house = house();
-    let lock = house.repo().join(".git/refs/heads/build/habits.lock");
+    let project = project();
+    let lock = project.repo().join(".git/refs/heads/build/habits.lock");
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
     let file = std::fs::File::create(&lock).unwrap();
     if let Some(left) = left {
         file.set_modified(left).unwrap();
     }
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);

@@ -6,7 +6,7 @@ use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 use crate::world::script::{Step, append_and_meet, steps};
 
 /// Plans a change of `a.txt`, for a requirement.
@@ -50,9 +50,9 @@ async fn a_pass_is_worth_what_the_tree_before_shows() {
         ("grep -q kept a.txt", true, Proof::Preserved),
     ];
     for (validation, preserves, expected) in rows {
-        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+        let project = Project::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
             .with_files(&[("a.txt", "kept\n")]);
-        let open = house.open().await;
+        let open = project.open().await;
         let spec = open.approve(plan(validation, preserves)).await;
         let (build, _) = open.ended(spec).await;
         assert_eq!(
@@ -70,9 +70,9 @@ async fn a_pass_is_worth_what_the_tree_before_shows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tests_that_nobody_counted_before_are_weak_evidence() {
     let counted = "Ran 5 tests in 0.1s\n\nOK\n";
-    let house =
-        House::new(&writes("T-1", "a.txt", counted, None)).with_files(&[("a.txt", "all good\n")]);
-    let open = house.open().await;
+    let project =
+        Project::new(&writes("T-1", "a.txt", counted, None)).with_files(&[("a.txt", "all good\n")]);
+    let open = project.open().await;
     let mut plan = plan("cat a.txt", false);
     plan[0]["validation"]["expected"] = json!("tests >= 5");
     let spec = open.approve(plan).await;
@@ -94,8 +94,8 @@ async fn a_check_that_only_verifies_is_worth_what_the_tree_before_its_build_show
         ),
     ];
     for (validation, proof, expected) in rows {
-        let house = House::new(&writes("T-1", "new.txt", "good\n", None));
-        let open = house.open().await;
+        let project = Project::new(&writes("T-1", "new.txt", "good\n", None));
+        let open = project.open().await;
         let requirement = |id: &str| json!({ "id": id, "text": "good" });
         let plan = json!([
             {
@@ -149,8 +149,8 @@ async fn new_tests_are_worth_what_they_show_without_the_work() {
     ];
     for ([file, more], work, test, expected) in rows {
         let write = format!("{work}; printf '%s' '{test}' > test_a.py");
-        let house = House::new(&steps("T-1", &[Step::Shell(write)]));
-        let open = house.open().await;
+        let project = Project::new(&steps("T-1", &[Step::Shell(write)]));
+        let open = project.open().await;
         let spec = open
             .approve(json!([{
                 "id": "T-1", "phase": "api", "action": "CREATE", "file": file, "more_files": [more],
@@ -206,11 +206,11 @@ async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_wo
     for (file, text, (proof, expected)) in rows {
         let write =
             format!("printf 'def one():\\n    return 1\\n' >> a.py; printf '%s' '{text}' > {file}");
-        let house = House::new(&steps("T-1", &[Step::Shell(write)])).with_files(&[
+        let project = Project::new(&steps("T-1", &[Step::Shell(write)])).with_files(&[
             ("a.py", "def zero():\n    return 0\n\n\n"),
             ("test_there.py", &there),
         ]);
-        let open = house.open().await;
+        let open = project.open().await;
         let spec = open
             .approve(json!([{
                 "id": "T-1", "phase": "api", "action": "UPDATE", "file": "a.py", "more_files": [file],
@@ -278,9 +278,9 @@ async fn what_stands_before_tests_shows_no_more_than_they_do() {
         let write = format!(
             "printf 'def one():\\n    return 1\\n' >> a.py; printf '%s' '{text}' > test_a.py"
         );
-        let house = House::new(&steps("T-1", &[Step::Shell(write)]))
+        let project = Project::new(&steps("T-1", &[Step::Shell(write)]))
             .with_files(&[("a.py", "def zero():\n    return 0\n\n\n"), ("run.sh", RUN)]);
-        let open = house.open().await;
+        let open = project.open().await;
         let mut plan = plan(validation, false);
         plan[0]["file"] = json!("a.py");
         plan[0]["more_files"] = json!(["test_a.py"]);
@@ -317,11 +317,11 @@ async fn that_everything_still_passes_shows_nothing_of_what_another_task_did() {
         let script = steps("T-1", &[Step::Shell(write)])
             + &steps("T-2", &[Step::Shell("echo one >> README.md".to_owned())]);
         let there = test_case("", "self.assertTrue(1)");
-        let house = House::new(&script).with_files(&[
+        let project = Project::new(&script).with_files(&[
             ("a.py", "def zero():\n    return 0\n"),
             ("test_there.py", &there),
         ]);
-        let open = house.open().await;
+        let open = project.open().await;
         let named = |id: &str| json!({ "id": id, "text": "good" });
         let spec = open
             .approve(json!([
@@ -358,9 +358,9 @@ async fn what_is_written_of_it_shows_nothing_of_what_another_task_built() {
     for (validation, told) in rows {
         let script = writes("T-1", "a.txt", "kept\ngood\n", None)
             + &writes("T-2", "README.md", "It is good.\n", None);
-        let house =
-            House::new(&script).with_files(&[("a.txt", "kept\n"), ("README.md", "Read it.\n")]);
-        let open = house.open().await;
+        let project =
+            Project::new(&script).with_files(&[("a.txt", "kept\n"), ("README.md", "Read it.\n")]);
+        let open = project.open().await;
         let mut both = plan(validation, false);
         both.as_array_mut().unwrap().push(json!({
             "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md", "depends_on": ["T-1"],
@@ -390,8 +390,8 @@ async fn a_tree_before_is_checked_once_however_many_tasks_stand_on_it() {
     );
     let script = steps("T-1", &[append_and_meet("good", "a.txt", &one, &two)])
         + &steps("T-2", &[append_and_meet("good", "b.txt", &two, &one)]);
-    let house = House::new(&script);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let open = project.open().await;
     let plan = ["a.txt", "b.txt"]
         .into_iter()
         .zip(["T-1", "T-2"])
@@ -419,9 +419,9 @@ async fn a_tree_before_is_checked_once_however_many_tasks_stand_on_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_to_be_preserved_has_to_pass_before() {
-    let house =
-        House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[("a.txt", "kept\n")]);
-    let open = house.open().await;
+    let project =
+        Project::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[("a.txt", "kept\n")]);
+    let open = project.open().await;
     let spec = open.approve(plan("grep -q good a.txt", true)).await;
     let (build, tasks) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Failed)
@@ -451,10 +451,10 @@ async fn a_check_whose_test_passed_before_runs_once_more_and_is_marked() {
          echo 'ok 1 - slow'; echo 1..1\n"
     );
     let gate = "[[gate.commands]]\nname = \"unit\"\ncommand = \"sh unit.sh\"\n";
-    let house = House::new(&writes("T-1", "new.txt", "good\n", None))
+    let project = Project::new(&writes("T-1", "new.txt", "good\n", None))
         .with_files(&[("ropewalk.toml", gate), ("unit.sh", &script)])
         .with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(new_file()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -476,10 +476,10 @@ async fn a_check_that_fails_without_the_work_too_says_so_and_one_that_the_work_b
             "[[gate.commands]]\nname = \"unit\"\ncommand = {}\n",
             json!(unit)
         );
-        let house = House::new(&writes("T-1", "new.txt", "good\n", None))
+        let project = Project::new(&writes("T-1", "new.txt", "good\n", None))
             .with_files(&[("ropewalk.toml", &gate)])
             .with(|options| options.tries.tries = 1);
-        let open = house.open().await;
+        let open = project.open().await;
         let spec = open.approve(new_file()).await;
         let failed = |_: &Build, tasks: &[Task]| task(tasks, "T-1").state == TaskState::Failed;
         let (build, _) = open.until(spec, failed).await;
@@ -503,9 +503,9 @@ async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up
         ("true", Some(unverified), "0 met, 1 unverified (FR-1)\n"),
     ];
     for (validation, told, asked) in rows {
-        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+        let project = Project::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
             .with_files(&[("a.txt", "kept\n")]);
-        let open = house.open().await;
+        let open = project.open().await;
         let spec = open.approve(plan(validation, false)).await;
         let (build, _) = open.ended(spec).await;
         assert_eq!(build.reason.as_deref(), told, "{validation}");
@@ -530,9 +530,9 @@ async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_requirement_that_no_task_is_for_is_named_where_its_build_is_summed_up_and_asked_about() {
-    let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+    let project = Project::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
         .with_files(&[("a.txt", "kept\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let text = serde_json::from_value(json!({
         "title": "Habits", "objective": "Keep them",
         "requirements": [requirement("FR-1")], "quality": [requirement("NFR-1")],

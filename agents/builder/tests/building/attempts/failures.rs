@@ -11,7 +11,7 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 
 /// Plans a task that creates `<id>.txt` and wants the word `good` in it.
 fn plan(id: &str, needs: &[&str]) -> Value {
@@ -27,7 +27,7 @@ fn script(rules: &[String]) -> String {
 }
 
 async fn paused(
-    open: &OpenHouse,
+    open: &OpenProject,
     spec: ropewalk_schemas::SpecId,
 ) -> ropewalk_schemas::build::Build {
     let (build, _) = open
@@ -37,7 +37,7 @@ async fn paused(
     build
 }
 
-async fn lessons(open: &OpenHouse) -> Vec<Versioned<KnowledgeItem>> {
+async fn lessons(open: &OpenProject) -> Vec<Versioned<KnowledgeItem>> {
     let store = &open.services.store;
     store.list(Query::new()).await.unwrap()
 }
@@ -48,8 +48,8 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
         writes("T-1", "T-1.txt", "good\n", Some("type DATEE is unknown")),
         writes("T-1", "T-1.txt", "type DATEE is unknown to sqlite\n", None),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -61,9 +61,9 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
     assert_eq!(failure.class, FailureClass::ValidationFailed);
     assert!(failure.error.contains("type DATEE is unknown"));
     let kept = refused.preserve_ref.as_ref().unwrap();
-    let state = house.state().join("repository.git");
+    let state = project.state().join("repository.git");
     assert_eq!(
-        crate::world::house::git(&state, &["show", &format!("{kept}:T-1.txt")]),
+        crate::world::project::git(&state, &["show", &format!("{kept}:T-1.txt")]),
         "type DATEE is unknown to sqlite"
     );
     let failed: Vec<Value> = open
@@ -81,7 +81,7 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
     assert_eq!(*told("will_retry"), json!(true));
     let error = told("error").as_str().unwrap();
     assert!(error.contains("type DATEE is unknown"), "{error}");
-    let prompts = house.prompts("T-1");
+    let prompts = project.prompts("T-1");
     assert_eq!(prompts.len(), 2);
     assert!(!prompts[0].contains("DATEE"), "{}", prompts[0]);
     assert!(prompts[1].contains("type DATEE is unknown to sqlite"));
@@ -111,8 +111,8 @@ async fn that_a_plan_asks_for_more_tests_is_no_lesson() {
         writes("T-1", "T-1.sh", two, Some("2 are asked for")),
         writes("T-1", "T-1.sh", one, None),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.sh",
         "validation": { "command": "sh T-1.sh", "expected": "tests >= 2" },
@@ -135,8 +135,8 @@ async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet
             .replace("input: { summary: \"Done.\" }", &format!("input: {input}")),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", &[]), plan("T-2", &["T-1"])]))
         .await;
@@ -150,7 +150,27 @@ async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet
     assert_eq!(item.content, lesson);
     assert_eq!(item.evidence, [format!("attempt/{}", attempts[0].id)]);
     assert!((item.confidence - 0.5).abs() < 1e-9, "{}", item.confidence);
-    assert!(!house.prompts("T-2").concat().contains(lesson));
+    assert!(!project.prompts("T-2").concat().contains(lesson));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lesson_that_is_cut_shows_it() {
+    let lesson = "printf of dash knows no %q. ".repeat(100);
+    let input = json!({ "summary": "Done.", "lesson": { "text": lesson } });
+    let rules = writes("T-1", "T-1.txt", "good\n", None)
+        .replace("input: { summary: \"Done.\" }", &format!("input: {input}"));
+    let project = Project::new(&rules);
+    let open = project.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let items = lessons(&open).await;
+    let [item] = items.as_slice() else {
+        panic!("{items:?}")
+    };
+    let kept = item.content.strip_suffix('…').unwrap();
+    assert!(lesson.starts_with(kept), "{kept}");
     open.close().await;
 }
 
@@ -163,8 +183,8 @@ async fn what_an_agent_learned_is_kept_where_a_person_allows_its_work_later() {
     let rules = writes("T-1", "tests/check.sh", weak, None)
         .replace("input: { summary: \"Done.\" }", &format!("input: {input}"));
     let files = [("tests/check.sh", strict), ("product.txt", "bad\n")];
-    let house = House::new(&rules).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&files);
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
         "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
@@ -174,7 +194,7 @@ async fn what_an_agent_learned_is_kept_where_a_person_allows_its_work_later() {
     open.answer("T-1", "allow").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    assert_eq!(project.prompts("T-1").len(), 1, "no model is asked again");
     let items = lessons(&open).await;
     let [item] = items.as_slice() else {
         panic!("{items:?}")
@@ -201,8 +221,8 @@ async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance
             "- agent: build\n  task: T-1\n  reply:\n    tools:\n      - name: finish\n        input: {input}\n"
         ),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let build = paused(&open, spec).await;
     let tasks = open.tasks(build.id).await;
@@ -217,7 +237,7 @@ async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(task(&tasks, "T-1").state, TaskState::Complete);
-    let again = house.prompts("T-1").pop().unwrap();
+    let again = project.prompts("T-1").pop().unwrap();
     assert!(
         again.contains(why) && again.contains("It is good."),
         "{again}"
@@ -240,8 +260,8 @@ async fn who_goes_on_after_an_answer_finds_what_was_made_before_it() {
         rule(1, 2, "finish", &gives_up),
         rule(2, 1, "finish", &done),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let mut plan = plan("T-1", &[]);
     plan["validation"]["command"] = json!("./T-1.txt && grep -q good T-1.txt");
     let spec = open.approve(json!([plan])).await;
@@ -249,7 +269,7 @@ async fn who_goes_on_after_an_answer_finds_what_was_made_before_it() {
     open.answer("T-1", "guide: Any.").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let again = house.prompts("T-1").pop().unwrap();
+    let again = project.prompts("T-1").pop().unwrap();
     let told = "The checkout holds the work of an earlier conversation";
     assert!(again.contains(told), "{again}");
     open.close().await;
@@ -275,8 +295,8 @@ async fn who_goes_on_after_the_last_try_finds_what_was_made_before_it() {
         ),
         rule(2, 2, "finish", &done),
     ];
-    let house = House::new(&script(&rules)).with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+    let project = Project::new(&script(&rules)).with(|options| options.tries.tries = 1);
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let build = paused(&open, spec).await;
     let tasks = open.tasks(build.id).await;
@@ -285,7 +305,7 @@ async fn who_goes_on_after_the_last_try_finds_what_was_made_before_it() {
     open.answer("T-1", "guide: Add the other half.").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let again = house.prompts("T-1").pop().unwrap();
+    let again = project.prompts("T-1").pop().unwrap();
     let told = "The checkout holds the work of an earlier conversation";
     assert!(
         again.contains(told) && again.contains("Add the other half."),
@@ -295,20 +315,20 @@ async fn who_goes_on_after_the_last_try_finds_what_was_made_before_it() {
 }
 
 /// Three independent tasks, of which T-2 passes only with advice.
-fn stubborn() -> House {
+fn stubborn() -> Project {
     let rules = [
         writes("T-1", "T-1.txt", "good\n", None),
         writes("T-2", "T-2.txt", "good\n", Some("say the magic word")),
         writes("T-2", "T-2.txt", "bad\n", None),
         writes("T-3", "T-3.txt", "good\n", None),
     ];
-    House::new(&script(&rules))
+    Project::new(&script(&rules))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open
         .approve(json!([
             plan("T-1", &[]),
@@ -351,8 +371,8 @@ async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guidance_gives_another_round_with_it_in_the_prompt() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", &[]), plan("T-2", &[])]))
         .await;
@@ -366,8 +386,8 @@ async fn guidance_gives_another_round_with_it_in_the_prompt() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manual_fix_leaves_the_build_failed_by_name() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", &[]), plan("T-2", &[])]))
         .await;
@@ -389,8 +409,8 @@ async fn a_failure_blocks_its_dependents_with_the_chain_and_a_retry_revives_them
         writes("T-4", "T-4.txt", "good\n", None),
         writes("T-5", "T-5.txt", "good\n", None),
     ];
-    let house = House::new(&script(&rules));
-    let open = house.open().await;
+    let project = Project::new(&script(&rules));
+    let open = project.open().await;
     let spec = open
         .approve(json!([
             plan("T-1", &[]),

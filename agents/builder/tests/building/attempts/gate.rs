@@ -5,7 +5,7 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 
 const LEVELS: &str = r#"
 [[gate.commands]]
@@ -45,8 +45,8 @@ fn names(evidence: &Evidence) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gate_is_that_of_the_base_commit_and_each_stage_looks_as_deep_as_it_says() {
     let rules = writes("T-1", "a.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", LEVELS)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", LEVELS)]);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -76,10 +76,10 @@ async fn the_gate_is_that_of_the_base_commit_and_each_stage_looks_as_deep_as_it_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quick_check_that_fails_lands_nothing_and_keeps_the_work() {
     let rules = writes("T-1", "lint-fails", "x\n", None);
-    let house = House::new(&rules)
+    let project = Project::new(&rules)
         .with_files(&[("ropewalk.toml", LEVELS)])
         .with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "lint-fails",
@@ -111,8 +111,8 @@ async fn a_quick_check_that_fails_lands_nothing_and_keeps_the_work() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_base_commit_whose_gate_cannot_be_read_fails_the_build_and_says_so() {
     let broken = "[gate]\ntask_level = \"deep\"\n";
-    let house = House::new("[]").with_files(&[("ropewalk.toml", broken)]);
-    let open = house.open().await;
+    let project = Project::new("[]").with_files(&[("ropewalk.toml", broken)]);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",

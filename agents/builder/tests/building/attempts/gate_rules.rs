@@ -5,7 +5,7 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 use crate::world::script::{Step, steps};
 
 const GATE: &str = "[[gate.commands]]\nname = \"gate\"\ncommand = \"sh gate.sh\"\n";
@@ -19,9 +19,9 @@ fn plan(action: &str, file: &str, more: &[&str], validation: &str) -> Value {
 }
 
 /// Builds a plan whose one task gets a single try, until that try is over.
-async fn tried(house: House, plan: Value) -> Task {
-    let house = house.with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+async fn tried(project: Project, plan: Value) -> Task {
+    let project = project.with(|options| options.tries.tries = 1);
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     let (_, tasks) = open
         .until(spec, |build, tasks| {
@@ -67,8 +67,8 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
         ("gate.sh", "grep -q good product.txt\n"),
         ("product.txt", "good\n"),
     ];
-    let house = House::new(&script).with_files(&files);
-    let asked = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    let project = Project::new(&script).with_files(&files);
+    let asked = tried(project, plan("UPDATE", "product.txt", &[], "true")).await;
     assert_eq!(
         class(&asked),
         Some(FailureClass::OutOfScope),
@@ -76,8 +76,8 @@ async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
         asked.reason
     );
     // Declared it is allowed to write, and a person decides about the change.
-    let house = House::new(&script).with_files(&files);
-    let declared = tried(house, plan("UPDATE", "product.txt", &["gate.sh"], "true")).await;
+    let project = Project::new(&script).with_files(&files);
+    let declared = tried(project, plan("UPDATE", "product.txt", &["gate.sh"], "true")).await;
     assert_eq!(class(&declared), Some(FailureClass::Tampered));
     assert_eq!(
         (declared.state, declared.waiting_for),
@@ -105,12 +105,16 @@ async fn a_test_is_granted_and_what_it_loses_is_asked_about() {
                 Step::Shell(work.to_owned()),
             ],
         );
-        let house = House::new(&script).with_files(&[
+        let project = Project::new(&script).with_files(&[
             ("ropewalk.toml", gate),
             ("tests/test_a.py", test),
             ("product.txt", "good\n"),
         ]);
-        let tried = tried(house, plan("UPDATE", "product.txt", &["more.txt"], "true")).await;
+        let tried = tried(
+            project,
+            plan("UPDATE", "product.txt", &["more.txt"], "true"),
+        )
+        .await;
         assert_eq!(tried.state, state, "{:?}", tried.reason);
         if state == TaskState::Waiting {
             assert_eq!(class(&tried), Some(FailureClass::Tampered));
@@ -122,13 +126,13 @@ async fn a_test_is_granted_and_what_it_loses_is_asked_about() {
 async fn nobody_is_asked_about_what_fails_for_something_else() {
     let both = "echo 'exit 0' > gate.sh; echo bad > product.txt";
     let script = steps("T-1", &[Step::Shell(both.to_owned())]);
-    let house = House::new(&script).with_files(&[
+    let project = Project::new(&script).with_files(&[
         ("ropewalk.toml", GATE),
         ("gate.sh", "grep -q good product.txt\n"),
         ("product.txt", "good\n"),
     ]);
     let check = "grep -q better product.txt";
-    let ended = tried(house, plan("UPDATE", "product.txt", &["gate.sh"], check)).await;
+    let ended = tried(project, plan("UPDATE", "product.txt", &["gate.sh"], check)).await;
     assert_eq!(
         (ended.state, class(&ended)),
         (TaskState::Failed, Some(FailureClass::ValidationFailed)),
@@ -147,8 +151,8 @@ async fn the_plan_that_is_worked_off_is_not_granted() {
     let forge =
         format!("mkdir -p ideas/habits/build; echo forged > {plans}; echo good > product.txt");
     let script = steps("T-1", &[Step::Ask(&[plans]), Step::Shell(forge)]);
-    let house = House::new(&script);
-    let asked = tried(house, plan("CREATE", "product.txt", &[], "true")).await;
+    let project = Project::new(&script);
+    let asked = tried(project, plan("CREATE", "product.txt", &[], "true")).await;
     assert_eq!(class(&asked), Some(FailureClass::OutOfScope));
     let told = &asked.failures.last().unwrap().error;
     assert!(told.contains(plans), "{told}");
@@ -164,12 +168,12 @@ async fn a_new_file_that_stands_in_for_the_runner_of_tests_is_asked_about() {
         "T-1",
         &[Step::Ask(&["unittest.py"]), Step::Shell(fakes.to_owned())],
     );
-    let house = House::new(&script).with_files(&[
+    let project = Project::new(&script).with_files(&[
         ("ropewalk.toml", gate),
         ("test_a.py", test),
         ("product.txt", "good\n"),
     ]);
-    let ended = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    let ended = tried(project, plan("UPDATE", "product.txt", &[], "true")).await;
     assert_eq!(
         (ended.state, class(&ended)),
         (TaskState::Waiting, Some(FailureClass::Tampered)),
@@ -197,8 +201,8 @@ async fn a_target_that_the_gate_makes_is_protected_and_another_is_not() {
             ("Makefile", makefile),
             ("product.txt", "good\n"),
         ];
-        let house = House::new(&script).with_files(&files);
-        let ended = tried(house, plan("UPDATE", "Makefile", &[], "true")).await;
+        let project = Project::new(&script).with_files(&files);
+        let ended = tried(project, plan("UPDATE", "Makefile", &[], "true")).await;
         assert_eq!(ended.state, state, "{to}: {:?}", ended.reason);
     }
 }
@@ -209,13 +213,13 @@ async fn what_a_gate_runs_further_in_is_not_granted_or_asked_about() {
     let makefile = "test:\n\tgrep -q good ../product.txt\n\nclean:\n\trm -f out\n";
     let work = "sed -i 's/grep.*/true/' web/Makefile; echo bad > product.txt";
     let asks = [Step::Ask(&["web/Makefile"]), Step::Shell(work.to_owned())];
-    let house = House::new(&steps("T-1", &asks)).with_files(&[
+    let project = Project::new(&steps("T-1", &asks)).with_files(&[
         ("ropewalk.toml", GATE),
         ("gate.sh", "cd web && make -s test\n"),
         ("web/Makefile", makefile),
         ("product.txt", "good\n"),
     ]);
-    let asked = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    let asked = tried(project, plan("UPDATE", "product.txt", &[], "true")).await;
     assert_eq!(
         (asked.state, asked.waiting_for, class(&asked)),
         (
@@ -233,7 +237,7 @@ async fn what_a_gate_runs_further_in_is_not_granted_or_asked_about() {
     let gate = GATE.replace("sh gate.sh", "python3 judge.py");
     let work = "echo 'def run(): return 1' > lib/rules.py; echo bad > product.txt";
     let asks = [Step::Ask(&["lib/rules.py"]), Step::Shell(work.to_owned())];
-    let house = House::new(&steps("T-1", &asks)).with_files(&[
+    let project = Project::new(&steps("T-1", &asks)).with_files(&[
         ("ropewalk.toml", &gate),
         ("judge.py", "from lib import rules\nrules.run()\n"),
         (
@@ -242,7 +246,7 @@ async fn what_a_gate_runs_further_in_is_not_granted_or_asked_about() {
         ),
         ("product.txt", "good\n"),
     ]);
-    let refused = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    let refused = tried(project, plan("UPDATE", "product.txt", &[], "true")).await;
     assert_not_granted(&refused, "lib/rules.py");
 }
 
@@ -260,28 +264,28 @@ async fn what_a_gate_runs_without_writing_it_out_is_not_granted_and_what_it_look
     ] {
         let work = format!("echo > {path}; printf '{wrong}' > app.py");
         let script = steps("T-1", &[Step::Ask(&[path]), Step::Shell(work)]);
-        let project = format!(
+        let project_file = format!(
             "[[gate.commands]]\nname = \"gate\"\ncommand = {}\n",
             json!(format!("export PYTHONPATH=.; {gate}"))
         );
-        let house = House::new(&script).with_files(&[
-            ("ropewalk.toml", &project),
+        let project = Project::new(&script).with_files(&[
+            ("ropewalk.toml", &project_file),
             (path, adds),
             ("app.py", "def add(a, b):\n    return a + b\n"),
         ]);
-        let refused = tried(house, plan("UPDATE", "app.py", &[], "true")).await;
+        let refused = tried(project, plan("UPDATE", "app.py", &[], "true")).await;
         assert_not_granted(&refused, path);
     }
     // Who only has a look at all of them keeps nobody from one.
     let gate = GATE.replace("sh gate.sh", "for f in tools/*.sh; do sh -n $f; done");
     let work = "echo 'echo more' >> tools/a.sh; echo better > product.txt";
     let asks = [Step::Ask(&["tools/a.sh"]), Step::Shell(work.to_owned())];
-    let house = House::new(&steps("T-1", &asks)).with_files(&[
+    let project = Project::new(&steps("T-1", &asks)).with_files(&[
         ("ropewalk.toml", &gate),
         ("tools/a.sh", "echo one\n"),
         ("product.txt", "good\n"),
     ]);
-    let granted = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    let granted = tried(project, plan("UPDATE", "product.txt", &[], "true")).await;
     assert_eq!(granted.state, TaskState::Complete, "{:?}", granted.failures);
 }
 
@@ -292,12 +296,12 @@ async fn a_product_that_a_script_of_the_gate_tries_is_its_tasks_to_make() {
     let gate = GATE.replace("sh gate.sh", "python3 check.py");
     let before = "def add(a, b):\n    return a + b\n";
     let after = "def add(a, b):\n    return sum((a, b))\n";
-    let house = House::new(&writes("T-1", "app.py", after, None)).with_files(&[
+    let project = Project::new(&writes("T-1", "app.py", after, None)).with_files(&[
         ("ropewalk.toml", &gate),
         ("check.py", imports),
         ("app.py", before),
     ]);
-    let ended = tried(house, plan("UPDATE", "app.py", &[], "true")).await;
+    let ended = tried(project, plan("UPDATE", "app.py", &[], "true")).await;
     assert_eq!(ended.state, TaskState::Complete, "{:?}", ended.failures);
 }
 
@@ -314,13 +318,13 @@ async fn a_check_cannot_be_talked_into_passing() {
         ("yes | head -1 && grep -q good a.txt", None),
     ];
     for (validation, expected) in rows {
-        let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-        let ended = tried(house, plan("CREATE", "a.txt", &[], validation)).await;
+        let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+        let ended = tried(project, plan("CREATE", "a.txt", &[], validation)).await;
         assert_eq!(class(&ended), expected, "{validation}: {:?}", ended.reason);
     }
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
     let held = tried(
-        house,
+        project,
         plan("CREATE", "a.txt", &[], "nosuchtool a.txt | cat"),
     )
     .await;
@@ -340,9 +344,9 @@ async fn no_check_sees_what_another_left_behind() {
         ("gate.sh", "grep -q good product.txt\n"),
     ];
     let script = writes("T-1", "product.txt", "bad\n", None);
-    let house = House::new(&script).with_files(&files);
+    let project = Project::new(&script).with_files(&files);
     let validation = "echo 'exit 0' > gate.sh; echo good > product.txt";
-    let ended = tried(house, plan("CREATE", "product.txt", &[], validation)).await;
+    let ended = tried(project, plan("CREATE", "product.txt", &[], validation)).await;
     assert_eq!(
         class(&ended),
         Some(FailureClass::ValidationFailed),
@@ -355,8 +359,8 @@ async fn no_check_sees_what_another_left_behind() {
         writes("T-2", "2.txt", "2\n", None),
     ]
     .concat();
-    let house = House::new(&script);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let open = project.open().await;
     let of = |id: &str, file: &str| {
         json!({
             "id": id, "phase": "api", "action": "CREATE", "file": file,
@@ -396,9 +400,9 @@ async fn what_only_looks_like_work_does_not_land() {
         ),
     ];
     for (action, file, content, expected) in rows {
-        let house = House::new(&writes("T-1", file, content, None))
+        let project = Project::new(&writes("T-1", file, content, None))
             .with_files(&[("old.rs", "fn a() {\n}\n")]);
-        let ended = tried(house, plan(action, file, &[], "true")).await;
+        let ended = tried(project, plan(action, file, &[], "true")).await;
         assert_eq!(
             class(&ended),
             Some(expected),
@@ -418,7 +422,7 @@ async fn a_link_that_leads_out_of_the_repository_never_lands_and_one_within_does
     ] {
         let script = steps("T-1", &[Step::Shell(format!("ln -s {link} a.txt"))]);
         let landed = tried(
-            House::new(&script),
+            Project::new(&script),
             plan("CREATE", "a.txt", &[], "test -L a.txt"),
         )
         .await;
@@ -438,15 +442,15 @@ async fn a_link_that_leads_out_of_the_repository_never_lands_and_one_within_does
 async fn a_declared_file_that_no_commit_takes_is_named_with_the_reason() {
     let large = "head -c 70000000 /dev/zero > a.txt";
     let script = steps("T-1", &[Step::Shell(large.to_owned())]);
-    let failed = tried(House::new(&script), plan("CREATE", "a.txt", &[], "true")).await;
+    let failed = tried(Project::new(&script), plan("CREATE", "a.txt", &[], "true")).await;
     let error = &failed.failures.last().unwrap().error;
     assert!(
         error.contains("`a.txt`") && error.contains("64 MiB"),
         "{error}"
     );
     let script = steps("T-1", &[Step::Shell("echo good > a.txt".to_owned())]);
-    let house = House::new(&script).with_files(&[(".gitignore", "*.txt\n")]);
-    let failed = tried(house, plan("CREATE", "a.txt", &[], "true")).await;
+    let project = Project::new(&script).with_files(&[(".gitignore", "*.txt\n")]);
+    let failed = tried(project, plan("CREATE", "a.txt", &[], "true")).await;
     let error = &failed.failures.last().unwrap().error;
     assert!(
         error.contains("`a.txt`") && error.contains("ignore"),
@@ -465,12 +469,12 @@ async fn a_tree_before_is_run_on_again_only_where_tests_are_counted() {
             "grep -q good a.txt || echo run >> {}\n{says}\n",
             count.display()
         );
-        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None)).with_files(&[
+        let project = Project::new(&writes("T-1", "a.txt", "kept\ngood\n", None)).with_files(&[
             ("ropewalk.toml", GATE),
             ("gate.sh", &script),
             ("a.txt", "kept\n"),
         ]);
-        let ended = tried(house, plan("UPDATE", "a.txt", &[], "true")).await;
+        let ended = tried(project, plan("UPDATE", "a.txt", &[], "true")).await;
         assert_eq!(ended.state, TaskState::Complete, "{:?}", ended.failures);
         let runs = std::fs::read_to_string(&count).unwrap_or_default();
         assert_eq!(runs, expected, "{says}");
@@ -489,9 +493,9 @@ async fn the_own_check_of_a_task_earns_no_second_run() {
          echo 'ok 1 - slow'; echo 1..1\n",
         at = at.display()
     );
-    let house =
-        House::new(&writes("T-1", "new.txt", "good\n", None)).with_files(&[("unit.sh", &script)]);
-    let failed = tried(house, plan("CREATE", "new.txt", &[], "sh unit.sh")).await;
+    let project =
+        Project::new(&writes("T-1", "new.txt", "good\n", None)).with_files(&[("unit.sh", &script)]);
+    let failed = tried(project, plan("CREATE", "new.txt", &[], "sh unit.sh")).await;
     assert_eq!(
         (failed.state, class(&failed)),
         (TaskState::Failed, Some(FailureClass::ValidationFailed)),

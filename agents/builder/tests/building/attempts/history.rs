@@ -4,7 +4,7 @@ use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::BuildState;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, task, writes};
+use crate::world::project::{Project, git, task, writes};
 use crate::world::script::{Step, steps};
 
 fn plan(tasks: &[(&str, &str, &str)]) -> Value {
@@ -26,9 +26,9 @@ async fn build_tools_find_version_and_history_in_slot_and_gate() {
         "{version} | grep -q '^v1.0-1-g[0-9a-f]*$' && test -z \"$(git status --short)\" && ! git tag | grep v9"
     );
     let script = steps("T-1", &[Step::Shell(look.to_owned())]);
-    let house = House::new(&script);
-    git(&house.repo(), &["tag", "v1.0"]);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    git(&project.repo(), &["tag", "v1.0"]);
+    let open = project.open().await;
     let spec = open.approve(plan(&[("T-1", "a.txt", &validation)])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(
@@ -59,8 +59,8 @@ async fn a_hijacked_repository_of_a_slot_reaches_neither_candidate_nor_gate() {
     let script = steps("T-1", &[Step::Shell(arm.to_owned())]);
     let second = "git log -1 --format=%s > b.txt; git config core.fsmonitor >> b.txt; true";
     let script = script + &steps("T-2", &[Step::Shell(second.to_owned())]);
-    let house = House::new(&script).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&script).with(|options| options.loops = 1);
+    let open = project.open().await;
     let tasks = plan(&[
         ("T-1", "a.txt", "git status --short && grep -q good a.txt"),
         ("T-2", "b.txt", "test -s b.txt"),
@@ -85,8 +85,8 @@ async fn a_stray_file_that_stays_after_it_was_told_is_left_out_and_ends_nothing(
     let write =
         writes("T-1", "a.txt", "good\n", None).replace("printf", "echo > scratch.py; printf");
     let again = "- agent: build\n  task: T-1\n  reply:\n    tools:\n      - name: finish\n        input: { summary: \"Done.\" }\n";
-    let house = House::new(&(write + again));
-    let open = house.open().await;
+    let project = Project::new(&(write + again));
+    let open = project.open().await;
     let spec = open
         .approve(plan(&[("T-1", "a.txt", "grep -q good a.txt")]))
         .await;

@@ -13,7 +13,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, git, task, writes};
+use crate::world::project::{OpenProject, Project, git, task, writes};
 
 const MANIFEST: &str = r#"{
   "name": "habits", "version": "1.0.0", "private": true,
@@ -38,8 +38,8 @@ const IGNORED: (&str, &str) = (".gitignore", "node_modules/\n");
 const USE: &str = "console.log(require('left'));\n";
 
 /// A project whose task needs a package that lies in no checkout.
-fn node(files: &[(&str, &str)], managers: &[PackageManager]) -> House {
-    House::new(&writes("T-1", "use.js", USE, None))
+fn node(files: &[(&str, &str)], managers: &[PackageManager]) -> Project {
+    Project::new(&writes("T-1", "use.js", USE, None))
         .with_files(files)
         .with(|options| managers.clone_into(&mut options.package_managers))
 }
@@ -53,7 +53,7 @@ const LOCKED: [(&str, &str); 5] = [
     IGNORED,
 ];
 
-fn locked(managers: &[PackageManager]) -> House {
+fn locked(managers: &[PackageManager]) -> Project {
     node(&LOCKED, managers)
 }
 
@@ -66,11 +66,11 @@ fn plan() -> Value {
 }
 
 /// A project whose agent writes the rest when it is told that something is missing still, beside the package alone.
-fn going_on(files: &[(&str, &str)]) -> House {
+fn going_on(files: &[(&str, &str)]) -> Project {
     let more = format!("{USE}// more\n");
     let more = writes("T-1", "use.js", &more, Some("Not taken"))
         .replace("printf %s", "test -e node_modules/left && printf %s");
-    House::new(&(more + &writes("T-1", "use.js", USE, None)))
+    Project::new(&(more + &writes("T-1", "use.js", USE, None)))
         .with_files(files)
         .with(|options| options.package_managers = vec![PackageManager::Npm])
 }
@@ -82,7 +82,7 @@ fn wants_more() -> Value {
     plan
 }
 
-async fn given_up(open: &OpenHouse, spec: SpecId) -> (Build, Task) {
+async fn given_up(open: &OpenProject, spec: SpecId) -> (Build, Task) {
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -110,8 +110,8 @@ const CI: &str = "npm ci --ignore-scripts --no-audit --no-fund";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_installs_who_is_not_allowed() {
     for managers in [&[][..], &[PackageManager::Pip]] {
-        let house = locked(managers);
-        let open = house.open().await;
+        let project = locked(managers);
+        let open = project.open().await;
         let spec = open.approve(json!([plan()])).await;
         let (build, failed) = given_up(&open, spec).await;
         assert_eq!((failed.attempts, failed.installs), (1, 0), "{managers:?}");
@@ -127,8 +127,8 @@ async fn nobody_installs_who_is_not_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_gate_misses_is_installed_and_the_same_work_passes_without_a_model() {
-    let house = locked(&[PackageManager::Npm]);
-    let open = house.open().await;
+    let project = locked(&[PackageManager::Npm]);
+    let open = project.open().await;
     let spec = open.approve(json!([plan()])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -137,7 +137,7 @@ async fn what_the_gate_misses_is_installed_and_the_same_work_passes_without_a_mo
     let [missed, landed] = open.attempts(build.id, "T-1").await.try_into().unwrap();
     assert_eq!(missed.candidate, landed.candidate);
     assert_eq!(landed.summary.as_deref(), Some("Done."));
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     assert_eq!(requests.len(), 2, "to write it and to hand it in");
     let told = requests[1].text();
     assert!(!told.contains("npm ci"), "{told}");
@@ -163,8 +163,8 @@ async fn what_the_gate_misses_is_installed_and_the_same_work_passes_without_a_mo
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_works_beside_the_packages_that_its_task_missed() {
     let files = [("package.json", MANIFEST), PACKAGE, MODULE, IGNORED];
-    let house = going_on(&files);
-    let open = house.open().await;
+    let project = going_on(&files);
+    let open = project.open().await;
     let spec = open.approve(json!([wants_more()])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -175,7 +175,7 @@ async fn an_agent_works_beside_the_packages_that_its_task_missed() {
         format!("{USE}// more")
     );
     // What the gate found beside the packages is told in the conversation that made the work.
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     assert_eq!(requests.len(), 4);
     let told = requests[2].text();
     for part in ["Not taken: VALIDATION_FAILED", "run in the checkout: `npm"] {
@@ -193,8 +193,8 @@ async fn an_agent_works_beside_the_packages_that_its_task_missed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_passed_beside_packages_is_not_taken_for_passed_without_them() {
-    let house = locked(&[PackageManager::Npm]);
-    let open = house.open().await;
+    let project = locked(&[PackageManager::Npm]);
+    let open = project.open().await;
     let mut again = plan();
     again["id"] = json!("T-2");
     again["action"] = json!("VERIFY");
@@ -215,8 +215,8 @@ async fn what_passed_beside_packages_is_not_taken_for_passed_without_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_install_that_fails_twice_ends_the_task_with_its_question() {
     let gone = MANIFEST.replace("file:vendor/left", "file:vendor/gone.tgz");
-    let house = node(&[("package.json", &gone), IGNORED], &[PackageManager::Npm]);
-    let open = house.open().await;
+    let project = node(&[("package.json", &gone), IGNORED], &[PackageManager::Npm]);
+    let open = project.open().await;
     let spec = open.approve(json!([plan()])).await;
     let (build, failed) = given_up(&open, spec).await;
     assert_eq!((failed.attempts, failed.installs, failed.tries), (3, 2, 0));
@@ -235,7 +235,7 @@ async fn an_install_that_fails_twice_ends_the_task_with_its_question() {
         assert!(failure.error.contains("gone.tgz"), "{}", failure.error);
     }
     // Another install alone would meet it again, so that its model is told.
-    let prompts = house.prompts("T-1");
+    let prompts = project.prompts("T-1");
     let [_, told] = &prompts[..] else {
         panic!("{prompts:?}");
     };
@@ -264,8 +264,8 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
         // `npm ci` throws away what it finds there.
         ("node_modules/kept.txt", "kept\n"),
     ];
-    let house = node(&files, &[PackageManager::Npm]);
-    let open = house.open().await;
+    let project = node(&files, &[PackageManager::Npm]);
+    let open = project.open().await;
     let spec = open.approve(json!([plan()])).await;
     let (build, failed) = given_up(&open, spec).await;
     let error = &failed.failures.last().unwrap().error;
@@ -274,11 +274,11 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
         "{error}"
     );
     assert!(error.contains("`node_modules/kept.txt`"), "{error}");
-    assert!(house.prompts("T-1")[1].contains("`node_modules/kept.txt`"));
+    assert!(project.prompts("T-1")[1].contains("`node_modules/kept.txt`"));
     for attempt in open.attempts(build.id, "T-1").await {
         let candidate = attempt.candidate.unwrap();
         let base = attempt.base;
-        let state = house.state().join("repository.git");
+        let state = project.state().join("repository.git");
         let pair = [base.as_str(), candidate.as_str()];
         let changed = git(&state, &["diff", "--name-only", pair[0], pair[1]]);
         assert_eq!(
@@ -293,8 +293,8 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
 async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     let signals = tempfile::tempdir().unwrap();
     let [installed, go] = ["installed", "go"].map(|name| signals.path().join(name));
-    let house = locked(&[PackageManager::Npm]);
-    let open = house.open().await;
+    let project = locked(&[PackageManager::Npm]);
+    let open = project.open().await;
     // The look after the install ends only after the crash.
     let mut plan = plan();
     plan["validation"]["command"] = json!(format!(
@@ -308,12 +308,12 @@ async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     }
     open.crash().await;
     std::fs::write(&go, "").unwrap();
-    let open = house.open().await;
+    let open = project.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");
     assert_eq!((done.installs, done.failures.len()), (1, 1));
-    assert_eq!(house.calls(), 2, "no model is asked again");
+    assert_eq!(project.calls(), 2, "no model is asked again");
     let events = open.events().await;
     let failed = events.iter().filter(|(kind, _)| kind == "task.failed");
     assert_eq!(failed.count(), 1);
@@ -325,16 +325,16 @@ async fn packages_of_python_are_found_by_slot_and_gate() {
     let tools = tempfile::tempdir().unwrap();
     let programs = python(tools.path());
     let rules = writes("T-1", "use.py", "import left\nprint(left.WORD)\n", None);
-    let house = House::new(&rules)
+    let project = Project::new(&rules)
         .with_programs(programs.clone())
         .with(|options| options.package_managers = vec![PackageManager::Pip]);
-    wheel(&programs, &house.repo());
+    wheel(&programs, &project.repo());
     // A file of that name beside the manifest is not the program that installs.
-    let house = house.with_files(&[
+    let project = project.with_files(&[
         ("requirements.txt", "./vendor/left-1.0-py3-none-any.whl\n"),
         ("pip.py", "raise SystemExit('not the installer')\n"),
     ]);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "use.py",

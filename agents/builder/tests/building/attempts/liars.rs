@@ -9,7 +9,7 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, finishes, task, writes};
+use crate::world::project::{Project, finishes, task, writes};
 
 const TEST: &str = "grep -q '^works$' lib.txt && echo 'ok 1 - works' && echo '1..1'\n";
 
@@ -47,10 +47,10 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
         ),
         writes("L-7", "L-7.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .with_files(&[("tests/check.sh", TEST), ("lib.txt", "broken\n")])
         .with(|options| options.stop.max_failed = 10);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan_of_seven()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -134,8 +134,8 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
         ("keep", TaskState::Waiting),
         ("guide: Try the product.", TaskState::Waiting),
     ] {
-        let house = House::new(&rules.concat()).with_files(&[("tests/check.sh", TEST)]);
-        let open = house.open().await;
+        let project = Project::new(&rules.concat()).with_files(&[("tests/check.sh", TEST)]);
+        let open = project.open().await;
         let plan = json!([{
             "id": "L-6", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
             "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },

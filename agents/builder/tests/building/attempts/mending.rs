@@ -14,8 +14,8 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes_after};
 use crate::world::listener::{Fault, Hold};
+use crate::world::project::{OpenProject, Project, task, writes_after};
 
 pub(super) fn plan() -> Value {
     json!([{
@@ -24,7 +24,7 @@ pub(super) fn plan() -> Value {
     }])
 }
 
-impl House {
+impl Project {
     /// Lets the model answer at once from now on.
     fn free(mut self) -> Self {
         self.pace = None;
@@ -75,7 +75,7 @@ pub(super) fn one_wrong_line() -> String {
     .concat()
 }
 
-async fn landed(open: &OpenHouse, house: &House, spec: ropewalk_schemas::SpecId) {
+async fn landed(open: &OpenProject, project: &Project, spec: ropewalk_schemas::SpecId) {
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");
@@ -90,12 +90,12 @@ async fn landed(open: &OpenHouse, house: &House, spec: ropewalk_schemas::SpecId)
     let text = open.git(&["show", "build/habits:T-1.txt"]);
     assert!(text.lines().count() == 170 && text.contains("line 99 is right"));
     let once = [(1, 1), (1, 2), (2, 1), (2, 2)];
-    assert_eq!(asked(house), once, "no call is paid twice");
+    assert_eq!(asked(project), once, "no call is paid twice");
 }
 
 /// Lists what the model was asked for, by try and turn.
-fn asked(house: &House) -> Vec<(u32, u32)> {
-    let requests = house.requests("T-1");
+fn asked(project: &Project) -> Vec<(u32, u32)> {
+    let requests = project.requests("T-1");
     let keys = requests.iter().map(|request| {
         let key = request.script.as_ref().unwrap();
         (key.attempt, key.turn)
@@ -105,10 +105,10 @@ fn asked(house: &House) -> Vec<(u32, u32)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_failed_comes_back_as_the_result_of_finish_and_the_mend_is_one_edit() {
-    let house = House::new(&one_wrong_line());
-    let open = house.open().await;
+    let project = Project::new(&one_wrong_line());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
-    landed(&open, &house, spec).await;
+    landed(&open, &project, spec).await;
     let build = open.build(spec).await.unwrap();
     let attempts = open.attempts(build.id, "T-1").await;
     assert_eq!(
@@ -123,13 +123,13 @@ async fn what_failed_comes_back_as_the_result_of_finish_and_the_mend_is_one_edit
     assert_eq!(refused.failure.class, FailureClass::ValidationFailed);
     assert_eq!(refused.summary.as_deref(), Some("wrote it"));
     let kept = refused.preserve_ref.as_ref().unwrap();
-    let clone = house.state().join("repository.git");
-    let kept = crate::world::house::git(&clone, &["show", &format!("{kept}:T-1.txt")]);
+    let clone = project.state().join("repository.git");
+    let kept = crate::world::project::git(&clone, &["show", &format!("{kept}:T-1.txt")]);
     assert!(kept.contains("line 99: assert that it is wrong"));
     let evidence = open.evidence(build.id).await;
     let failed = evidence.iter().find(|one| one.commit == refused.candidate);
     assert_eq!(failed.unwrap().verdict, Verdict::Failed);
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     let (before, after) = (&requests[1], &requests[2]);
     assert_eq!(before.system, after.system);
     assert_eq!(after.messages[..before.messages.len()], before.messages[..]);
@@ -152,22 +152,22 @@ async fn what_failed_comes_back_as_the_result_of_finish_and_the_mend_is_one_edit
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_dies_after_the_gate_goes_on_in_the_same_conversation() {
     let hold = Hold::new();
-    let house = House::new(&one_wrong_line()).held_by(&hold);
-    let open = house.open().await;
+    let project = Project::new(&one_wrong_line()).held_by(&hold);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     for _ in 0..2 {
         hold.called().await;
         hold.let_go();
     }
     hold.called().await;
-    let asked = house.requests("T-1").pop().unwrap();
+    let asked = project.requests("T-1").pop().unwrap();
     assert!(asked.text().contains("Not taken"));
     open.crash().await;
-    house.forget_last_request();
-    let house = house.free();
-    let open = house.open().await;
-    landed(&open, &house, spec).await;
-    let again = house.requests("T-1").swap_remove(2);
+    project.forget_last_request();
+    let project = project.free();
+    let open = project.open().await;
+    landed(&open, &project, spec).await;
+    let again = project.requests("T-1").swap_remove(2);
     assert_eq!(again.messages, asked.messages);
     let failed = open.events().await;
     let failed = failed
@@ -175,6 +175,61 @@ async fn a_program_that_dies_after_the_gate_goes_on_in_the_same_conversation() {
         .filter(|(event_type, _)| event_type == "task.failed");
     assert_eq!(failed.count(), 1, "the failure is told and counted once");
     open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_is_written_once_and_holds_for_the_mended_work_after_a_kill_too() {
+    let said = "One line for each day.";
+    let wrong = json!({ "path": "T-1.txt", "content": "wrong\n" });
+    let lacks_words = json!({ "summary": said, "lesson": { "globs": ["*"] } });
+    let mend = json!({ "path": "T-1.txt", "old_text": "wrong", "new_text": "right" });
+    let rules = [
+        rule(1, 1, "write", &wrong),
+        rule(1, 2, "finish", &json!({})),
+        rule(1, 3, "finish", &lacks_words),
+        rule(1, 4, "finish", &json!({})),
+        rule(2, 1, "edit", &mend),
+        rule(2, 2, "finish", &json!({})),
+    ];
+    let once = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)];
+    for killed_at in [None, Some(4), Some(6)] {
+        let hold = Hold::new();
+        let mut project = Project::new(&rules.concat()).held_by(&hold);
+        let mut open = project.open().await;
+        let spec = open.approve(plan()).await;
+        for _ in 1..killed_at.unwrap_or(1) {
+            hold.called().await;
+            hold.let_go();
+        }
+        hold.called().await;
+        if killed_at.is_some() {
+            open.crash().await;
+            project.forget_last_request();
+            project = project.free();
+            open = project.open().await;
+        } else {
+            for _ in once {
+                hold.let_go();
+            }
+        }
+        let (build, _) = open.ended(spec).await;
+        assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+        assert_eq!(asked(&project), once, "{killed_at:?}");
+        let attempts = open.attempts(build.id, "T-1").await;
+        let refused = attempts.iter().flat_map(|one| &one.tries);
+        let all = refused
+            .map(|one| &one.summary)
+            .chain([&attempts.last().unwrap().summary]);
+        let all: Vec<Option<&str>> = all.map(Option::as_deref).collect();
+        assert_eq!(all, [Some(said); 2], "{killed_at:?}");
+        let body = open.git(&["log", "--format=%b", "main..build/habits"]);
+        assert!(body.contains(said), "{body}");
+        let count = |text: &str| text.matches("your summary is kept").count();
+        let requests = project.requests("T-1");
+        let often = requests.iter().map(|request| count(&request.text()));
+        assert_eq!(often.collect::<Vec<_>>(), [0, 0, 0, 1, 2, 2]);
+        open.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,8 +252,8 @@ async fn an_empty_hand_and_a_stray_file_are_told_at_once_and_cost_no_try_of_the_
         rule(3, 1, "bash", &json!({ "command": "rm scratch.py" })),
         rule(3, 2, "finish", &finish("done")),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -217,7 +272,7 @@ async fn an_empty_hand_and_a_stray_file_are_told_at_once_and_cost_no_try_of_the_
             "no check ran for what was refused"
         );
     }
-    let told = house.requests("T-1").pop().unwrap().text();
+    let told = project.requests("T-1").pop().unwrap().text();
     assert!(told.contains("scratch.py") && told.contains("No check was run"));
     assert_eq!(open.attempts(build.id, "T-1").await.len(), 1);
     open.close().await;
@@ -239,8 +294,8 @@ async fn no_progress_is_followed_by_a_fresh_conversation_that_knows_all_of_it() 
         ),
         rule(4, 2, "finish", &finish("another way")),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -265,7 +320,7 @@ async fn no_progress_is_followed_by_a_fresh_conversation_that_knows_all_of_it() 
     .await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let fresh = house.prompts("T-1").pop().unwrap();
+    let fresh = project.prompts("T-1").pop().unwrap();
     assert!(
         fresh.contains("turn it round") && fresh.contains("+wrong"),
         "{fresh}"
@@ -302,16 +357,16 @@ fn of_one_conversation(attempts: &[Attempt]) -> Vec<AttemptState> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_that_breaks_off_is_asked_for_again_in_its_conversation_and_tree() {
     let cut = Fault::of(|call| (call == 2).then_some(ModelError::Truncated));
-    let house = House::new(&right())
+    let project = Project::new(&right())
         .paced_by(cut)
         .with(|options| options.tries.backoff = Duration::from_millis(20));
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good");
-    assert_eq!(asked(&house), [(1, 1), (1, 2), (1, 2)]);
-    let requests = house.requests("T-1");
+    assert_eq!(asked(&project), [(1, 1), (1, 2), (1, 2)]);
+    let requests = project.requests("T-1");
     assert_eq!(requests[1].messages, requests[2].messages);
     let paid = open.services.store.count::<ModelCall>(Query::new()).await;
     assert_eq!(paid.unwrap(), 2);
@@ -331,13 +386,13 @@ async fn what_keeps_the_gate_from_its_look_for_a_while_is_waited_out_and_no_mode
         (FailureClass::Network, "Could not resolve host: example.org"),
     ] {
         let place = tempfile::tempdir().unwrap();
-        let house =
-            House::new(&right()).with(|options| options.tries.backoff = Duration::from_millis(20));
-        let open = house.open().await;
+        let project = Project::new(&right())
+            .with(|options| options.tries.backoff = Duration::from_millis(20));
+        let open = project.open().await;
         let spec = open.approve(failing_once(place.path(), output)).await;
         let (build, tasks) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-        assert_eq!(asked(&house), [(1, 1), (1, 2)], "{class:?}");
+        assert_eq!(asked(&project), [(1, 1), (1, 2)], "{class:?}");
         let attempts = open.attempts(build.id, "T-1").await;
         let states = [AttemptState::Failed, AttemptState::Landed];
         assert_eq!(of_one_conversation(&attempts), states);
@@ -354,17 +409,18 @@ async fn what_keeps_the_gate_from_its_look_for_a_while_is_waited_out_and_no_mode
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_dies_while_a_failure_is_waited_out_shows_the_same_work_again() {
     let place = tempfile::tempdir().unwrap();
-    let house = House::new(&right()).with(|options| options.tries.backoff = Duration::from_secs(1));
-    let open = house.open().await;
+    let project =
+        Project::new(&right()).with(|options| options.tries.backoff = Duration::from_secs(1));
+    let open = project.open().await;
     let plan = failing_once(place.path(), "write: No space left on device");
     let spec = open.approve(plan).await;
     open.until(spec, |_, tasks| task(tasks, "T-1").failures.len() == 1)
         .await;
     open.crash().await;
-    let open = house.open().await;
+    let open = project.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    assert_eq!(asked(&house), [(1, 1), (1, 2)]);
+    assert_eq!(asked(&project), [(1, 1), (1, 2)]);
     assert_eq!(task(&tasks, "T-1").failures.len(), 1);
     open.close().await;
 }
@@ -379,16 +435,16 @@ async fn what_the_gate_meets_again_after_a_pause_is_told_in_the_same_conversatio
         rule(2, 1, "write", &write("good\n")),
         rule(2, 2, "finish", &finish("did without the host")),
     ];
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .with(|options| options.tries.backoff = Duration::from_millis(20));
-    let open = house.open().await;
+    let open = project.open().await;
     let mut plan = plan();
     plan[0]["validation"]["command"] = json!("cat T-1.txt; grep -q good T-1.txt");
     let spec = open.approve(plan).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    assert_eq!(asked(&house), [(1, 1), (1, 2), (2, 1), (2, 2)]);
-    let requests = house.requests("T-1");
+    assert_eq!(asked(&project), [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    let requests = project.requests("T-1");
     let (before, after) = (&requests[1], &requests[2]);
     assert_eq!(after.messages[..before.messages.len()], before.messages[..]);
     let told = after.text();
@@ -418,8 +474,8 @@ async fn what_does_not_hold_on_the_head_that_moved_is_told_in_the_same_conversat
         rule(2, 2, "finish", &finish("knows of the other")),
         writes_after("T-2", "T-2.txt", "good\n", &begun),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = project.open().await;
     // The first look ends when the other task has landed.
     let check = format!(
         "touch {}; until [ -e {} ]; do sleep 0.02; done; \
@@ -443,8 +499,8 @@ async fn what_does_not_hold_on_the_head_that_moved_is_told_in_the_same_conversat
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good\nboth");
-    assert_eq!(asked(&house), [(1, 1), (1, 2), (2, 1), (2, 2)]);
-    let requests = house.requests("T-1");
+    assert_eq!(asked(&project), [(1, 1), (1, 2), (2, 1), (2, 2)]);
+    let requests = project.requests("T-1");
     assert_eq!(requests[2].messages.len(), requests[1].messages.len() + 2);
     let told = requests[2].text();
     assert!(told.contains("Not taken: VALIDATION_FAILED"), "{told}");
@@ -470,14 +526,14 @@ async fn who_begins_anew_after_words_alone_finds_in_the_checkout_what_was_writte
         (2..=4).map(words).collect(),
         rule(2, 1, "finish", &finish("It was written already.")),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(open.git(&["show", "build/habits:T-1.txt"]), "good");
-    assert_eq!(asked(&house), [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)]);
-    let fresh = house.prompts("T-1").pop().unwrap();
+    assert_eq!(asked(&project), [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)]);
+    let fresh = project.prompts("T-1").pop().unwrap();
     for part in [
         "The checkout holds the work of an earlier conversation",
         "AGENT_REFUSED",

@@ -25,8 +25,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::house::{House, OpenHouse, PATIENCE, request, task, writes};
 use crate::world::listener::Fault;
+use crate::world::project::{OpenProject, PATIENCE, Project, request, task, writes};
 
 /// The emulator does not answer at all.
 const SILENT: u16 = 0;
@@ -171,18 +171,18 @@ fn twelve() -> (String, Value) {
     (rules, tasks.collect())
 }
 
-async fn outage(open: &OpenHouse) -> Option<Outage> {
+async fn outage(open: &OpenProject) -> Option<Outage> {
     let rows = open.services.store.list::<Outage>(Query::new()).await;
     let found = rows.unwrap().into_iter().next();
     found.map(|row| row.record).filter(Outage::stands)
 }
 
-async fn alerts(open: &OpenHouse) -> Vec<Alert> {
+async fn alerts(open: &OpenProject) -> Vec<Alert> {
     let rows = open.services.store.list::<Alert>(Query::new()).await;
     rows.unwrap().into_iter().map(|row| row.record).collect()
 }
 
-async fn questions(open: &OpenHouse) -> Vec<Question> {
+async fn questions(open: &OpenProject) -> Vec<Question> {
     let rows = open.services.store.list::<Question>(Query::new()).await;
     rows.unwrap().into_iter().map(|row| row.record).collect()
 }
@@ -217,8 +217,8 @@ async fn probed(emulator: &Emulator, times: u32) {
 async fn ends_by_itself(away: u16) {
     let emulator = Emulator::start(away).await;
     let (rules, plan) = twelve();
-    let house = House::new(&rules).paced_by(emulator.clone());
-    let open = house.open().await;
+    let project = Project::new(&rules).paced_by(emulator.clone());
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     probed(&emulator, 3).await;
     let build = open.build(spec).await.unwrap();
@@ -236,7 +236,7 @@ async fn ends_by_itself(away: u16) {
     // A restart in the middle changes nothing: the row stands, and nobody but the probe asks.
     open.close().await;
     let calls = emulator.calls();
-    let open = house.open().await;
+    let open = project.open().await;
     probed(&emulator, emulator.probes() + 2).await;
     assert_eq!(emulator.calls(), calls);
     assert_eq!(
@@ -295,7 +295,7 @@ struct Rows {
     questions: usize,
 }
 
-async fn rows(open: &OpenHouse, build: BuildId) -> Rows {
+async fn rows(open: &OpenProject, build: BuildId) -> Rows {
     let store = &open.services.store;
     let of_build = || Query::new().equal("build", build.to_string());
     let filter = EventFilter {
@@ -325,8 +325,10 @@ async fn minutes_pass(clock: &Clock, minutes: i64) {
 struct Storm {
     status: u16,
     retry_after: &'static str,
-    /// So many requests that is; two loops ask, each call up to six times.
+    /// So many requests that is; two loops ask.
     requests: RangeInclusive<u32>,
+    /// How often a call is sent before it is given up.
+    tries: usize,
     /// What all wait for in the end.
     wait: WaitReason,
 }
@@ -336,12 +338,12 @@ async fn outlasts(storm: Storm) {
     let clock = Clock::manual(DateTime::from_timestamp(1_700_000_000, 0).unwrap());
     let emulator = Emulator::storming(storm.status, storm.retry_after, &clock).await;
     let (rules, plan) = twelve();
-    let house = House::new(&rules)
+    let project = Project::new(&rules)
         .paced_by(emulator.clone())
         .at_the_time_of(&clock)
         // Nobody loses a lock because the test moves the clock faster than the machine follows.
         .with(|options| options.lease = Duration::from_hours(2));
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     open.until(spec, |_, _| emulator.requests() > 0).await;
     minutes_pass(&clock, 10).await;
@@ -367,8 +369,8 @@ async fn outlasts(storm: Storm) {
         (0, away, away)
     );
     assert_eq!(written.questions, 0);
-    // Nothing is written down for a refusal, but for a call that was given up after six of them.
-    let ended = emulator.requests() as usize / 6;
+    // Nothing is written down for a refusal, but for a call that was given up after its tries.
+    let ended = emulator.requests() as usize / storm.tries;
     assert!(written.attempts <= ended + 2, "{written:?}");
     assert!(
         written.events <= 5 + 2 * written.attempts,
@@ -402,6 +404,7 @@ async fn ten_minutes_of_limits_without_a_time_fail_and_charge_nobody() {
         status: 429,
         retry_after: "",
         requests: 12..=72,
+        tries: 6,
         wait: WaitReason::Quota,
     })
     .await;
@@ -413,6 +416,7 @@ async fn ten_minutes_of_limits_that_ask_to_come_again_at_once_fail_and_charge_no
         status: 429,
         retry_after: "0",
         requests: 12..=72,
+        tries: 6,
         wait: WaitReason::Quota,
     })
     .await;
@@ -424,6 +428,20 @@ async fn ten_minutes_of_limits_with_a_time_fail_and_charge_nobody() {
         status: 429,
         retry_after: "60",
         requests: 12..=24,
+        tries: 6,
+        wait: WaitReason::Quota,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_minutes_without_credit_fail_and_charge_nobody() {
+    outlasts(Storm {
+        status: 402,
+        retry_after: "",
+        // Each of twelve tasks asks once, and then rests for a quarter of an hour.
+        requests: 2..=12,
+        tries: 1,
         wait: WaitReason::Quota,
     })
     .await;
@@ -436,6 +454,7 @@ async fn ten_minutes_of_overload_fail_and_charge_nobody() {
         retry_after: "soon",
         // Beside two calls the probes: more and more seldom, at last each quarter of a minute.
         requests: 20..=60,
+        tries: 6,
         wait: WaitReason::Outage,
     })
     .await;
@@ -445,8 +464,10 @@ async fn ten_minutes_of_overload_fail_and_charge_nobody() {
 async fn who_takes_over_ends_the_work_of_a_provider_that_went_away() {
     let emulator = Emulator::lasting(SERVES, 3).await;
     let (rules, plan) = twelve();
-    let house = House::new(&rules).paced_by(emulator.clone()).falling_back();
-    let open = house.open().await;
+    let project = Project::new(&rules)
+        .paced_by(emulator.clone())
+        .falling_back();
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -474,8 +495,8 @@ async fn who_takes_over_ends_the_work_of_a_provider_that_went_away() {
 async fn a_refused_key_is_asked_about_once_and_tried_again_on_a_word() {
     let emulator = Emulator::start(401).await;
     let (rules, plan) = twelve();
-    let house = House::new(&rules).paced_by(emulator.clone()).watched();
-    let open = house.open().await;
+    let project = Project::new(&rules).paced_by(emulator.clone()).watched();
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     open.settled().await;
     let asked = until_asked(&open, 1).await;
@@ -502,7 +523,7 @@ async fn a_refused_key_is_asked_about_once_and_tried_again_on_a_word() {
 }
 
 /// Waits for question number `number` about the key, which is open and the only one.
-async fn until_asked(open: &OpenHouse, number: usize) -> Question {
+async fn until_asked(open: &OpenProject, number: usize) -> Question {
     let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
     loop {
         let of_key = |question: &Question| question.trigger == "provider_key_refused";
@@ -517,7 +538,7 @@ async fn until_asked(open: &OpenHouse, number: usize) -> Question {
     }
 }
 
-async fn answer_again(open: &OpenHouse, question: QuestionId) {
+async fn answer_again(open: &OpenProject, question: QuestionId) {
     let context = &open.context;
     let answered =
         ropewalk_orchestrator::questions::answer(context, question, "again", "ada", "cli");
@@ -533,10 +554,10 @@ async fn a_call_that_finds_no_network_again_and_again_is_made_in_the_same_conver
             .contains(&call)
             .then_some(ModelError::Network { message })
     });
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None))
         .paced_by(fault)
         .with(|options| options.tries.backoff = Duration::from_millis(20));
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
         "validation": { "command": "grep -q good T-1.txt", "expected": "exit 0" },
@@ -556,7 +577,7 @@ async fn a_call_that_finds_no_network_again_and_again_is_made_in_the_same_conver
     let failed = (1, AttemptState::Failed, Some(FailureClass::Network));
     let landed = (1, AttemptState::Landed, None);
     assert_eq!(ended, [away, away, away, failed, landed]);
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     assert_eq!(requests.len(), 6);
     let second = &requests[1].messages;
     assert!(requests[1..].iter().all(|one| one.messages == *second));

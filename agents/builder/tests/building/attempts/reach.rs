@@ -9,7 +9,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, task, writes};
+use crate::world::project::{Project, git, task, writes};
 use crate::world::script::{append, meet, steps};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
@@ -36,8 +36,8 @@ async fn a_failure_says_whom_it_blocks_and_stops_nobody_else() {
         writes("T-4", "T-4.txt", "good\n", None),
         writes("T-5", "T-5.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = project.open().await;
     let spec = open
         .approve(json!([
             plan("T-1", &[]),
@@ -113,8 +113,8 @@ async fn only_the_same_error_without_a_change_is_no_progress() {
         other(2),
         other(3),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     // The error of the second is always the same, but what it changes is not.
     let mut second = plan("T-2", &[]);
     second["validation"]["command"] = json!("grep -q good T-2.txt");
@@ -170,10 +170,10 @@ async fn a_failed_attempt_leaves_its_slot_as_it_was_and_its_work_under_a_ref() {
         "mkdir -p junk/deep; echo x > junk/deep/stray.tmp; echo y > stray.tmp; mkfifo pipe;",
     );
     assert!(messy.contains("stray.tmp"));
-    let house = House::new(&messy)
+    let project = Project::new(&messy)
         .with_files(&[(".gitignore", "*.tmp\n")])
         .with(|options| options.loops = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-2", &[])])).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -183,13 +183,13 @@ async fn a_failed_attempt_leaves_its_slot_as_it_was_and_its_work_under_a_ref() {
         panic!("one conversation: {attempts:?}");
     };
     assert_eq!(attempt.failures().count(), 3);
-    let clone = house.state().join("repository.git");
+    let clone = project.state().join("repository.git");
     let refused = attempt.tries.iter().map(|one| &one.preserve_ref);
     for kept in refused.chain([&attempt.preserve_ref]) {
         let kept = kept.as_ref().unwrap();
         assert_eq!(git(&clone, &["show", &format!("{kept}:T-2.txt")]), "bad");
     }
-    let slot = house.state().join("slots/1/tree");
+    let slot = project.state().join("slots/1/tree");
     let base = attempt.base.as_str();
     let listed = git(&clone, &["ls-tree", "-r", "--name-only", base]);
     let expected: Vec<&str> = listed.lines().collect();

@@ -10,7 +10,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject, TaskId};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, PATIENCE, request, task};
+use crate::world::project::{OpenProject, PATIENCE, Project, request, task};
 
 fn plan() -> Value {
     let one = |id: &str| {
@@ -57,8 +57,8 @@ fn wait_for(go: &Path) -> Value {
 }
 
 /// Waits until the model was asked so often about each of these tasks.
-async fn asked_about(house: &House, wanted: [(&str, usize); 2]) {
-    let is_there = |(id, turns): &(&str, usize)| house.requests(id).len() >= *turns;
+async fn asked_about(project: &Project, wanted: [(&str, usize); 2]) {
+    let is_there = |(id, turns): &(&str, usize)| project.requests(id).len() >= *turns;
     let all = async {
         while !wanted.iter().all(is_there) {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -68,7 +68,7 @@ async fn asked_about(house: &House, wanted: [(&str, usize); 2]) {
 }
 
 /// Waits until people were asked so often about a call, and returns the questions, the oldest first.
-async fn refusals(open: &OpenHouse, wanted: usize) -> Vec<Question> {
+async fn refusals(open: &OpenProject, wanted: usize) -> Vec<Question> {
     let all = async {
         loop {
             let asked = open.questions("decision_needed").await;
@@ -81,17 +81,17 @@ async fn refusals(open: &OpenHouse, wanted: usize) -> Vec<Question> {
     tokio::time::timeout(PATIENCE, all).await.unwrap()
 }
 
-/// A house of somebody who has these rules.
-fn ruled_by(script: &str, of_user: Value) -> House {
-    House::new(script).watched().with(|options| {
+/// A project of somebody who has these rules.
+fn ruled_by(script: &str, of_user: Value) -> Project {
+    Project::new(script).watched().with(|options| {
         let mut policy = PolicySettings::default();
         policy.rules.user = rules(of_user);
         options.policy.replace(policy);
     })
 }
 
-/// A house whose rules leave one command to a person.
-fn asking_about_expr(script: &str) -> House {
+/// A project whose rules leave one command to a person.
+fn asking_about_expr(script: &str) -> Project {
     let asks = json!([{ "permission": "bash", "pattern": "expr *", "action": "ask" }]);
     ruled_by(script, asks)
 }
@@ -142,7 +142,7 @@ fn who_touch(go: &Path) -> String {
 async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
     let place = tempfile::tempdir().unwrap();
     let go = place.path().join("go");
-    let house = ruled_by(
+    let project = ruled_by(
         &who_touch(&go),
         json!([
             { "permission": "write", "pattern": "**", "action": "allow" },
@@ -151,10 +151,10 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
             { "permission": "bash", "pattern": "touch *", "action": "ask" },
         ]),
     );
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     // Neither is complete before both have called.
-    asked_about(&house, [("T-1", 6), ("T-2", 2)]).await;
+    asked_about(&project, [("T-1", 6), ("T-2", 2)]).await;
     refusals(&open, 1).await;
     std::fs::write(&go, "").unwrap();
     let (build, tasks) = open.ended(spec).await;
@@ -208,7 +208,7 @@ async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_
             &[("", "write", writes("T-2")), ("wrote", "finish", done())],
         ),
     ];
-    let house = House::new(&scripts.concat()).with(|options| {
+    let project = Project::new(&scripts.concat()).with(|options| {
         let mut policy = PolicySettings {
             mode: PermissionMode::Edit,
             ..PolicySettings::default()
@@ -217,11 +217,11 @@ async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_
             rules(json!([{ "permission": "read", "pattern": "**", "action": "deny" }]));
         options.policy.replace(policy);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let told = house.told.lock().unwrap().clone();
+    let told = project.told.lock().unwrap().clone();
     for request in told {
         let tools: Vec<&str> = request
             .tools
@@ -297,8 +297,8 @@ async fn what_a_person_allows_is_done_from_then_on_and_not_before() {
             "T-2",
             &[("", "write", writes("T-2")), ("", "finish", done())],
         );
-        let house = asking_about_expr(&[first, again, other].concat());
-        let open = house.open().await;
+        let project = asking_about_expr(&[first, again, other].concat());
+        let open = project.open().await;
         let spec = open.approve(plan()).await;
         open.until(spec, |_, tasks| {
             tasks.iter().any(|task| task.state == TaskState::Failed)
@@ -341,8 +341,8 @@ async fn who_still_works_when_a_person_allows_it_hears_so_and_goes_on() {
             &[("", "write", writes("T-2")), ("", "finish", done())],
         ),
     ];
-    let house = asking_about_expr(&scripts.concat());
-    let open = house.open().await;
+    let project = asking_about_expr(&scripts.concat());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |_, tasks| {
         tasks.iter().any(|task| task.state == TaskState::Complete)
@@ -389,16 +389,16 @@ async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_onc
             ],
         ),
     ];
-    let house = House::new(&scripts.concat()).watched().with(|options| {
+    let project = Project::new(&scripts.concat()).watched().with(|options| {
         let mut policy = PolicySettings::default();
         // No rule allows a circle.
         policy.rules.flags =
             rules(json!([{ "permission": "*", "pattern": "**", "action": "allow" }]));
         options.policy.replace(policy);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
-    asked_about(&house, [("T-1", 5), ("T-2", 4)]).await;
+    asked_about(&project, [("T-1", 5), ("T-2", 4)]).await;
     refusals(&open, 1).await;
     std::fs::write(&go, "").unwrap();
     let (build, _) = open.ended(spec).await;
@@ -430,8 +430,8 @@ async fn a_question_about_a_call_goes_with_its_task_and_is_put_anew_for_another(
         )
     };
     let scripts = [of("T-1"), of("T-2")];
-    let house = asking_about_expr(&scripts.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = asking_about_expr(&scripts.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let first = refusals(&open, 1).await.remove(0);
     assert_eq!(first.state, QuestionState::Pending);
@@ -465,8 +465,8 @@ async fn a_question_about_a_call_goes_when_its_build_has_ended() {
         ("", "bash", bash("expr 1111111 + 1")),
         ("leaves `expr", "bash", wait_for(&place.path().join("go"))),
     ];
-    let house = asking_about_expr(&script("T-1", &turns)).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = asking_about_expr(&script("T-1", &turns)).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let asked = refusals(&open, 1).await.remove(0);
     assert_eq!(asked.state, QuestionState::Pending);
@@ -501,7 +501,7 @@ async fn what_nobody_was_asked_before_a_build_ended_is_told_again_once_it_goes_o
         ),
     ];
     // Nobody asks here what was told.
-    let house = House::new(&scripts.concat()).with(|options| {
+    let project = Project::new(&scripts.concat()).with(|options| {
         options.loops = 1;
         let mut policy = PolicySettings::default();
         policy.rules.user = rules(json!([
@@ -509,7 +509,7 @@ async fn what_nobody_was_asked_before_a_build_ended_is_told_again_once_it_goes_o
         ]));
         options.policy.replace(policy);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let told = async {
         while decisions(&open.events().await).is_empty() {

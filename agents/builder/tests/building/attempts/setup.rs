@@ -6,13 +6,13 @@ use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 use crate::world::script::writes_after;
 
 /// What the line makes is ignored, so that it is no work of the task.
-fn house(setup: &str) -> House {
+fn project(setup: &str) -> Project {
     let project_file = format!("[build]\nsetup = {}\n", json!(setup));
-    House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[
+    Project::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[
         ("ropewalk.toml", &project_file),
         (".gitignore", "ready.txt\n"),
     ])
@@ -32,13 +32,19 @@ fn is_held(build: &Build) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_makes_checkouts_ready_runs_in_slot_and_gate_and_is_evidence() {
-    let house = house("echo ready > ready.txt");
-    let open = house.open().await;
+    let project = project("echo ready > ready.txt");
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let told = house.prompts("T-1").concat();
-    assert!(told.contains("`echo ready > ready.txt`"), "{told}");
+    let told = project.prompts("T-1").concat();
+    let ran =
+        "## Made Ready\nBefore you began, this was run in the checkout: `echo ready > ready.txt`.";
+    assert!(told.contains(ran), "{told}");
+    let system = project.requests("T-1").remove(0).system;
+    let is_run = "is first made ready by `echo ready > ready.txt`";
+    assert!(system.contains(is_run), "{system}");
+    assert!(!system.contains("No package is installed"), "{system}");
     let evidence = open.evidence(build.id).await;
     assert!(evidence.len() > 1, "of the task and of the whole");
     for seen in &evidence {
@@ -50,8 +56,8 @@ async fn what_makes_checkouts_ready_runs_in_slot_and_gate_and_is_evidence() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_fails_holds_the_work_and_asks_a_person() {
-    let house = house("echo no such server >&2; exit 3");
-    let open = house.open().await;
+    let project = project("echo no such server >&2; exit 3");
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (_, tasks) = open
         .until(spec, |build, tasks| {
@@ -68,8 +74,8 @@ async fn a_line_that_fails_holds_the_work_and_asks_a_person() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_changes_the_project_is_undone_and_told() {
-    let house = house("echo ready > ready.txt; echo more >> README.md");
-    let open = house.open().await;
+    let project = project("echo ready > ready.txt; echo more >> README.md");
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |build, _| is_held(build)).await;
     let asked = open.questions("check_held").await;
@@ -89,15 +95,15 @@ async fn what_judges_a_build_is_that_of_its_base_whatever_is_edited_and_committe
         )
     };
     let base = of("echo ready > ready.txt", "of-base");
-    let house = House::new(&writes_after("T-1", "a.txt", "good\n", &go))
+    let project = Project::new(&writes_after("T-1", "a.txt", "good\n", &go))
         .with_files(&[("ropewalk.toml", &base), (".gitignore", "ready.txt\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |_, tasks| {
         task(tasks, "T-1").state == TaskState::Working
     })
     .await;
-    let project_file = house.repo().join("ropewalk.toml");
+    let project_file = project.repo().join("ropewalk.toml");
     std::fs::write(&project_file, of("exit 3", "committed")).unwrap();
     open.git(&["commit", "-q", "-a", "-m", "Check otherwise"]);
     std::fs::write(&project_file, of("exit 4", "edited")).unwrap();

@@ -14,8 +14,8 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{Query, Versioned};
 use serde_json::json;
 
-use crate::world::house::{House, OpenHouse, PATIENCE, git, task, writes};
 use crate::world::listener::{Fault, Hold};
+use crate::world::project::{OpenProject, PATIENCE, Project, git, task, writes};
 
 const SCRIPT: &str = r#"
 - agent: build
@@ -36,7 +36,7 @@ const SCRIPT: &str = r#"
 
 /// A project whose gate waits for the test, and whose model does.
 struct Stage {
-    house: House,
+    project: Project,
     hold: Hold,
     clock: Clock,
     /// Where the gate says what it saw, and looks whether it may go on.
@@ -47,7 +47,7 @@ impl Stage {
     fn new() -> Self {
         let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
         let (clock, hold) = (Clock::manual(start), Hold::new());
-        let house = House::new(SCRIPT)
+        let project = Project::new(SCRIPT)
             .at_the_time_of(&clock)
             .held_by(&hold)
             .with(|options| {
@@ -55,14 +55,14 @@ impl Stage {
                 options.loops = 1;
             });
         Self {
-            house,
+            project,
             hold,
             clock,
             gate: tempfile::tempdir().unwrap(),
         }
     }
 
-    async fn approve(&self, open: &OpenHouse) -> SpecId {
+    async fn approve(&self, open: &OpenProject) -> SpecId {
         let at = self.gate.path().display();
         let command = format!(
             "pwd > {at}/where; find . -type f ! -path './.git/*' > {at}/saw; touch {at}/arrived; \
@@ -90,11 +90,11 @@ impl Stage {
     }
 
     fn slot(&self) -> PathBuf {
-        self.house.state().join("slots/1/tree")
+        self.project.state().join("slots/1/tree")
     }
 
     fn repository(&self) -> PathBuf {
-        self.house.state().join("repository.git")
+        self.project.state().join("repository.git")
     }
 
     fn preserved(&self) -> String {
@@ -115,7 +115,7 @@ struct Rows {
     lease: Lease,
 }
 
-async fn rows(open: &OpenHouse, spec: SpecId) -> Rows {
+async fn rows(open: &OpenProject, spec: SpecId) -> Rows {
     let build = open.build(spec).await.unwrap();
     let task = task(&open.tasks(build.id).await, "T-1").clone();
     let [attempt] = open.attempts(build.id, "T-1").await.try_into().unwrap();
@@ -128,13 +128,13 @@ async fn rows(open: &OpenHouse, spec: SpecId) -> Rows {
     }
 }
 
-async fn types(open: &OpenHouse) -> Vec<String> {
+async fn types(open: &OpenProject) -> Vec<String> {
     let events = open.events().await.into_iter();
     events.map(|(event_type, _)| event_type).collect()
 }
 
 /// Asserts that the task is claimed, with its lock and its file, and that nothing is written yet.
-async fn claimed_before_anything_is_written(stage: &Stage, open: &OpenHouse, rows: &Rows) {
+async fn claimed_before_anything_is_written(stage: &Stage, open: &OpenProject, rows: &Rows) {
     assert_eq!(rows.task.state, TaskState::Working);
     assert_eq!(
         types(open).await,
@@ -143,7 +143,7 @@ async fn claimed_before_anything_is_written(stage: &Stage, open: &OpenHouse, row
     let head = rows.build.head.as_ref().unwrap();
     assert_eq!(&rows.attempt.base, head, "the checkpoint is the head");
     assert_eq!(open.git(&["rev-parse", "build/habits"]), head.as_str());
-    let base = std::fs::read_to_string(stage.house.state().join("slots/1/base")).unwrap();
+    let base = std::fs::read_to_string(stage.project.state().join("slots/1/base")).unwrap();
     assert_eq!(base.trim(), head.as_str(), "the slot stands at the head");
     let holder = &rows.lease.holder;
     assert_eq!(rows.lease.path.as_str(), "utils/helper");
@@ -170,7 +170,7 @@ async fn claimed_before_anything_is_written(stage: &Stage, open: &OpenHouse, row
 }
 
 /// Lets three minutes pass, and asserts that the lock is renewed each time a third of its life is over.
-async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &OpenHouse, spec: SpecId) {
+async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &OpenProject, spec: SpecId) {
     let before = rows(open, spec).await;
     let mut thirds = 0;
     for renewals in before.lease.renewals + 1..=before.lease.renewals + 9 {
@@ -211,7 +211,7 @@ async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &OpenHouse, 
 }
 
 /// Asserts that the gate judges a clean checkout of the candidate, and that nothing of it has landed.
-async fn validated_before_anything_lands(stage: &Stage, open: &OpenHouse, rows: &Rows) {
+async fn validated_before_anything_lands(stage: &Stage, open: &OpenProject, rows: &Rows) {
     let (place, files) = stage.gate_runs().await;
     assert_eq!(
         (rows.task.state, rows.attempt.state),
@@ -223,7 +223,7 @@ async fn validated_before_anything_lands(stage: &Stage, open: &OpenHouse, rows: 
     let parent = git(&repository, &["rev-parse", &format!("{candidate}^")]);
     assert_eq!(parent, rows.attempt.base.as_str());
     assert!(
-        place.starts_with(stage.house.state().join("gates")),
+        place.starts_with(stage.project.state().join("gates")),
         "{}",
         place.display()
     );
@@ -240,7 +240,7 @@ async fn validated_before_anything_lands(stage: &Stage, open: &OpenHouse, rows: 
 }
 
 /// Asserts that whoever hears of the landing finds all of it stored, and the lock given back.
-async fn landed_in_one_piece(open: &OpenHouse, before: &Rows) {
+async fn landed_in_one_piece(open: &OpenProject, before: &Rows) {
     let build = open
         .services
         .store
@@ -265,7 +265,7 @@ async fn landed_in_one_piece(open: &OpenHouse, before: &Rows) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_task_goes_through_every_step_in_order_and_keeps_its_lock_until_it_has_landed() {
     let stage = Stage::new();
-    let open = stage.house.open().await;
+    let open = stage.project.open().await;
     let spec = stage.approve(&open).await;
 
     stage.hold.called().await;
@@ -364,11 +364,11 @@ async fn a_self_correction_goes_on_in_its_tree_and_at_once() {
             None,
         ),
     ];
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .at_the_time_of(&clock)
         .held_by(&hold)
         .with(|options| options.loops = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let command = format!("cat {file}; grep -q TEXT {file}");
     let spec = open
         .approve(json!([{
@@ -391,7 +391,7 @@ async fn a_self_correction_goes_on_in_its_tree_and_at_once() {
     assert_eq!(attempt.state, AttemptState::Working);
     let refused = &attempt.tries[0];
     assert_eq!(refused.failure.class, FailureClass::ValidationFailed);
-    let repository = house.state().join("repository.git");
+    let repository = project.state().join("repository.git");
     let kept = refused.preserve_ref.as_ref().unwrap();
     let names = git(&repository, &["ls-tree", "-r", "--name-only", kept]);
     assert!(
@@ -399,7 +399,7 @@ async fn a_self_correction_goes_on_in_its_tree_and_at_once() {
         "the failed work is kept"
     );
     assert_eq!(
-        files_of(&house.state().join("slots/1/tree")),
+        files_of(&project.state().join("slots/1/tree")),
         names.lines().collect::<Vec<_>>(),
         "the tree is as it was left"
     );
@@ -421,11 +421,11 @@ async fn a_self_correction_goes_on_in_its_tree_and_at_once() {
 async fn a_passing_failure_is_tried_again_only_after_its_pause() {
     let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
     let cut = Fault::of(|call| (call == 1).then_some(ModelError::Truncated));
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None))
         .at_the_time_of(&Clock::manual(start))
         .paced_by(cut)
         .with(|options| options.loops = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
@@ -447,7 +447,7 @@ async fn a_passing_failure_is_tried_again_only_after_its_pause() {
     let pause = attempts[failed + 1].started_at - attempts[failed].ended_at.unwrap();
     assert!(pause >= TimeDelta::milliseconds(2_500), "{pause}");
     // It was not the fault of the work, so nobody is told to find the cause.
-    let last = house.requests("T-1").pop().unwrap().text();
+    let last = project.requests("T-1").pop().unwrap().text();
     assert!(!last.contains("What Went Wrong Before"), "{last}");
     open.close().await;
 }

@@ -17,7 +17,7 @@ use ropewalk_schemas::timer::Timer;
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, LOOK_EVERY, OpenHouse, PATIENCE, task, writes};
+use crate::world::project::{LOOK_EVERY, OpenProject, PATIENCE, Project, task, writes};
 use crate::world::script::holds_back;
 
 /// How far the clock goes at once.
@@ -33,7 +33,7 @@ fn plan(id: &str) -> Value {
 }
 
 /// A task that writes its file at once and says that it is done when the file `go` is there, and one behind it.
-fn house(clock: &Clock, go: &Path) -> House {
+fn project(clock: &Clock, go: &Path) -> Project {
     let slow = writes("T-005", "T-005.txt", "good\n", None);
     let slow = holds_back(&slow, 2, &format!("until: {}", go.display()));
     let rules = [slow, writes("T-006", "T-006.txt", "good\n", None)];
@@ -41,7 +41,7 @@ fn house(clock: &Clock, go: &Path) -> House {
 }
 
 /// A task that writes its file at once and then, minute by minute, only talks and looks, each time to the same end.
-fn chattering(clock: &Clock) -> House {
+fn chattering(clock: &Clock) -> Project {
     let rule = |turn: u32, delay: u32, command: &str| {
         let input = json!({ "command": command });
         format!(
@@ -56,8 +56,8 @@ fn chattering(clock: &Clock) -> House {
     watched(clock, &rules, Duration::from_mins(3))
 }
 
-fn watched(clock: &Clock, rules: &str, lease: Duration) -> House {
-    House::new(rules)
+fn watched(clock: &Clock, rules: &str, lease: Duration) -> Project {
+    Project::new(rules)
         .at_the_time_of(clock)
         .watched()
         .with(|options| {
@@ -69,8 +69,8 @@ fn watched(clock: &Clock, rules: &str, lease: Duration) -> House {
 /// One case under way: a task that works since the clock stood at `12:00:30`, or a little later.
 struct Case {
     clock: Clock,
-    house: House,
-    open: OpenHouse,
+    project: Project,
+    open: OpenProject,
     spec: SpecId,
     signals: tempfile::TempDir,
     /// When the task last moved.
@@ -79,25 +79,25 @@ struct Case {
 
 impl Case {
     async fn begin() -> Self {
-        Self::of(house).await
+        Self::of(project).await
     }
 
-    async fn of(house: impl FnOnce(&Clock, &Path) -> House) -> Self {
+    async fn of(project: impl FnOnce(&Clock, &Path) -> Project) -> Self {
         let start = Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 30).unwrap();
         let clock = Clock::manual(start);
         let signals = tempfile::tempdir().unwrap();
-        let house = house(&clock, &signals.path().join("go"));
-        let open = house.open().await;
+        let project = project(&clock, &signals.path().join("go"));
+        let open = project.open().await;
         let spec = open.approve(json!([plan("T-005"), plan("T-006")])).await;
         let mut case = Self {
             clock,
-            house,
+            project,
             open,
             spec,
             signals,
             moved_at: start,
         };
-        let file = case.house.state().join("slots/1/tree/T-005.txt");
+        let file = case.project.state().join("slots/1/tree/T-005.txt");
         let (_, tasks) = case
             .until(|_, tasks| task(tasks, "T-005").state == TaskState::Working && file.exists())
             .await;
@@ -193,10 +193,10 @@ impl Case {
         assert_eq!(attempts.len(), 1);
         assert_eq!(attempts[0].state, AttemptState::Interrupted);
         let kept = attempts[0].preserve_ref.clone().expect("a preserve ref");
-        let clone = self.house.state().join("repository.git");
-        let content = crate::world::house::git(&clone, &["show", &format!("{kept}:T-005.txt")]);
+        let clone = self.project.state().join("repository.git");
+        let content = crate::world::project::git(&clone, &["show", &format!("{kept}:T-005.txt")]);
         assert_eq!(content, "good");
-        let file = self.house.state().join("slots/1/tree/T-005.txt");
+        let file = self.project.state().join("slots/1/tree/T-005.txt");
         assert!(!file.exists(), "the slot is restored");
         let events = self.open.events().await;
         let skipped = events.iter().find(|(kind, _)| kind == "task.skipped");
@@ -288,9 +288,9 @@ async fn whoever_tries_again_is_shown_the_work_of_an_attempt_that_was_ended() {
     case.pass_until(22).await;
     case.open.answer("T-005", "retry").await;
     let again = |_: &Build, tasks: &[Task]| task(tasks, "T-005").attempts == 2;
-    case.until(|build, tasks| again(build, tasks) && case.house.prompts("T-005").len() == 2)
+    case.until(|build, tasks| again(build, tasks) && case.project.prompts("T-005").len() == 2)
         .await;
-    let prompts = case.house.prompts("T-005");
+    let prompts = case.project.prompts("T-005");
     assert!(
         !prompts[0].contains("What Was Tried Before"),
         "{}",

@@ -11,10 +11,10 @@ use ropewalk_schemas::{ComponentName, KnowledgeId};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, writes};
+use crate::world::project::{Project, writes};
 
-fn told(house: &House, task: &str) -> String {
-    let prompts = house.prompts(task);
+fn told(project: &Project, task: &str) -> String {
+    let prompts = project.prompts(task);
     assert_eq!(prompts.len(), 1, "one try at `{task}`");
     prompts.into_iter().next().unwrap()
 }
@@ -34,8 +34,10 @@ fn lacks(told: &str, unwanted: &[&str]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
     let line = "Habits fade without a mark for each day on which they were kept.\n";
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_idea(&line.repeat(100));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None))
+        .with_idea(&line.repeat(100))
+        .with_files(&[("ideas/habits/build/spec.md", "# Habits\n")]);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -47,7 +49,7 @@ async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
         .await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let told = told(&house, "T-1");
+    let told = told(&project, "T-1");
     holds(
         &told,
         &[
@@ -57,7 +59,7 @@ async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
             "days = TODO_COUNT",
             "grep -q good a.txt # seventh",
             "Indent with two spaces.",
-            "`ideas/habits/build/spec.md`",
+            "The whole specification is `ideas/habits/build/spec.md` in your checkout.",
         ],
     );
     let whole_lines = 4_000 / line.len();
@@ -90,10 +92,10 @@ fn lesson(number: u128, glob: &str, state: KnowledgeState) -> KnowledgeItem {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_since_the_plan() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with(|options| {
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None)).with(|options| {
         (options.lessons, options.hold_out) = (3, false);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let items = [
         lesson(1, "*.md", KnowledgeState::Deprecated),
         lesson(2, "*.md", KnowledgeState::Superseded),
@@ -118,7 +120,7 @@ async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_s
         }]))
         .await;
     let (build, _) = open.ended(spec).await;
-    let told = told(&house, "T-1");
+    let told = told(&project, "T-1");
     let lessons = |numbers: [u128; 3]| numbers.map(|number| format!("lesson number {number}"));
     holds(&told, &lessons([5, 6, 3]).each_ref().map(String::as_str));
     lacks(&told, &lessons([1, 2, 4]).each_ref().map(String::as_str));
@@ -135,8 +137,8 @@ async fn a_prompt_holds_the_lessons_that_match_now_and_none_that_was_withdrawn_s
 async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_confirmed() {
     use KnowledgeKind::{Convention, Decision, Fact, Preference};
     use KnowledgeState::{Candidate, Confirmed, Deprecated, Promoted};
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let wish = |number, kind, glob: &str, state| KnowledgeItem {
         kind,
         globs: Some(glob.to_owned())
@@ -166,10 +168,10 @@ async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_co
     }]);
     let spec = open.approve(plan).await;
     open.ended(spec).await;
-    let told = told(&house, "T-1");
+    let told = told(&project, "T-1");
     holds(&told, &["- wish number 2 (in *.txt)"]);
     // What is about some files changes from task to task, and no system prompt does.
-    let system = house.requests("T-1").remove(0).system;
+    let system = project.requests("T-1").remove(0).system;
     holds(&system, &["- wish number 1"]);
     lacks(&system, &["wish number 2"]);
     lacks(
@@ -186,7 +188,7 @@ async fn a_prompt_holds_what_people_want_of_such_work_and_nothing_that_nobody_co
 async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
     let rules =
         writes("T-1", "web/a.txt", "good\n", None) + &writes("T-2", "docs/b.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[
+    let project = Project::new(&rules).with_files(&[
         (
             "web/AGENTS.md",
             "Write short lines.\nSee @../docs/words.md\n",
@@ -194,7 +196,7 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
         ("docs/AGENTS.md", "Write long lines.\n"),
         ("docs/words.md", "Use plain words.\n"),
     ]);
-    let open = house.open().await;
+    let open = project.open().await;
     let task = |id: &str, file: &str| {
         json!({
             "id": id, "phase": "api", "action": "CREATE", "file": file,
@@ -208,10 +210,10 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
     let of_web = "Of `web/AGENTS.md`:\n\nWrite short lines.\nSee @../docs/words.md\n\nOf `docs/words.md`:\n\nUse plain words.";
     let of_docs = "Of `docs/AGENTS.md`:\n\nWrite long lines.";
     let systems = [("T-1", of_web, of_docs), ("T-2", of_docs, of_web)].map(|(id, own, other)| {
-        let told = told(&house, id);
+        let told = told(&project, id);
         holds(&told, &[own]);
         lacks(&told, &[other]);
-        house.requests(id).remove(0).system
+        project.requests(id).remove(0).system
     });
     assert_eq!(systems[0], systems[1], "a provider reads it once");
     holds(&systems[0], &["Indent with two spaces."]);
@@ -223,8 +225,8 @@ async fn a_prompt_holds_the_conventions_beside_the_files_of_the_task() {
 async fn conventions_that_a_task_writes_are_told_to_no_other_of_its_build() {
     let rules = writes("T-1", "web/AGENTS.md", "Write rhymes.\n", None)
         + &writes("T-2", "web/a.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[("web/AGENTS.md", "Write short lines.\n")]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("web/AGENTS.md", "Write short lines.\n")]);
+    let open = project.open().await;
     let plan = json!([
         {
             "id": "T-1", "phase": "api", "action": "UPDATE", "file": "web/AGENTS.md",
@@ -238,7 +240,7 @@ async fn conventions_that_a_task_writes_are_told_to_no_other_of_its_build() {
     let spec = open.approve(plan).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let told = told(&house, "T-2");
+    let told = told(&project, "T-2");
     holds(&told, &["Write short lines."]);
     lacks(&told, &["Write rhymes."]);
     open.close().await;
@@ -246,8 +248,8 @@ async fn conventions_that_a_task_writes_are_told_to_no_other_of_its_build() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_speaks_of_nothing_that_is_not_there() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -267,6 +269,8 @@ async fn a_prompt_speaks_of_nothing_that_is_not_there() {
         "Went Wrong",
         "Advice",
         "Packages",
+        "Made Ready",
+        "whole specification",
         "Earlier Work",
         "gate of the project",
         "Tools on This Machine",
@@ -277,7 +281,7 @@ async fn a_prompt_speaks_of_nothing_that_is_not_there() {
         "Proactive Questioning",
         " bytes",
     ];
-    lacks(&told(&house, "T-1"), &absent);
+    lacks(&told(&project, "T-1"), &absent);
     open.close().await;
 }
 
@@ -306,8 +310,8 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
     let project_file = "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n";
     let long = "def first():\n    pass\n\n\n".repeat(40);
     let files = [("ropewalk.toml", project_file), ("long.py", long.as_str())];
-    let house = House::new(&script).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&script).with_files(&files);
+    let open = project.open().await;
     let requirement = |id: &str, text: &str, acceptance: &str| json!({ "id": id, "text": text, "acceptance": acceptance, "priority": "must", "source": "brief.md" });
     let text: Document = serde_json::from_value(json!({
         "title": "Habits that last", "objective": "Nobody forgets a day.",
@@ -331,7 +335,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         "`CLAUDE.md`: belongs to people",
         "- `test ! -e stray`",
     ];
-    let first = told(&house, "T-1");
+    let first = told(&project, "T-1");
     holds(&first, &both);
     holds(
         &first,
@@ -341,7 +345,7 @@ async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
         ],
     );
     lacks(&first, &["In full:", "Builds On", "say how days are kept"]);
-    let second = told(&house, "T-2");
+    let second = told(&project, "T-2");
     holds(&second, &both);
     holds(
         &second,
@@ -375,8 +379,8 @@ async fn a_prompt_names_the_helpers_beside_the_tests_of_its_task() {
         ("tests/helpers.py", helper),
         ("tests/test_days.py", test),
     ];
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&files);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt", "read_first": ["tests/test_days.py"],
@@ -385,7 +389,7 @@ async fn a_prompt_names_the_helpers_beside_the_tests_of_its_task() {
         .await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let told = told(&house, "T-1");
+    let told = told(&project, "T-1");
     let wanted = "Beside the tests, with what they define:\n- `tests/helpers.py`, 2 lines:\n```\ndef kept(count)\n```\n";
     holds(&told, &[wanted]);
     lacks(&told, &["`helpers.py`"]);

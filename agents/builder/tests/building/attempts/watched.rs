@@ -7,7 +7,7 @@ use ropewalk_schemas::job_event::{JobEvent, Passage};
 use serde_json::json;
 
 use super::mending::{one_wrong_line, plan};
-use crate::world::house::{House, OpenHouse, PATIENCE, task, writes};
+use crate::world::project::{OpenProject, PATIENCE, Project, task, writes};
 
 /// Tells what happened in one word each, leaving out what has its own tests.
 fn told(passages: &[Passage]) -> Vec<String> {
@@ -21,8 +21,8 @@ fn told(passages: &[Passage]) -> Vec<String> {
     passages.iter().filter_map(word).collect()
 }
 
-async fn transcript(house: &House, open: &OpenHouse, build: &Build) -> Vec<Passage> {
-    let mut transcripts = Transcripts::of(build.clone(), &house.state());
+async fn transcript(project: &Project, open: &OpenProject, build: &Build) -> Vec<Passage> {
+    let mut transcripts = Transcripts::of(build.clone(), &project.state());
     let passages = transcripts.next(&open.services.store).await.unwrap();
     let again = transcripts.next(&open.services.store).await.unwrap();
     assert_eq!(again, [], "what was shown is not shown again");
@@ -49,14 +49,14 @@ async fn heard(mut live: LiveEvents) -> Vec<Passage> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_tools_differences_and_verdicts_are_seen_live_and_afterwards() {
-    let house = House::new(&one_wrong_line());
-    let open = house.open().await;
+    let project = Project::new(&one_wrong_line());
+    let open = project.open().await;
     let live = open.services.bus.live().subscribe();
     let spec = open.approve(plan()).await;
     let live = heard(live).await;
     open.ended(spec).await;
     let build = open.build(spec).await.unwrap();
-    let kept = transcript(&house, &open, &build).await;
+    let kept = transcript(&project, &open, &build).await;
     let expected = [
         "calls write",
         "changed T-1.txt",
@@ -89,13 +89,13 @@ async fn words_tools_differences_and_verdicts_are_seen_live_and_afterwards() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transcript_that_is_lost_is_told_again_from_the_journal() {
-    let house = House::new(&one_wrong_line());
-    let open = house.open().await;
+    let project = Project::new(&one_wrong_line());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.ended(spec).await;
     let build = open.build(spec).await.unwrap();
-    std::fs::remove_dir_all(house.state().join("transcripts")).unwrap();
-    let again = transcript(&house, &open, &build).await;
+    std::fs::remove_dir_all(project.state().join("transcripts")).unwrap();
+    let again = transcript(&project, &open, &build).await;
     let expected = [
         "calls write",
         "calls finish",
@@ -124,8 +124,8 @@ async fn work_that_a_person_has_to_allow_is_told_to_wait_and_is_one_try() {
         ("tests/check.sh", "grep -q good a.txt\n"),
         ("a.txt", "bad\n"),
     ];
-    let house = House::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
@@ -137,10 +137,10 @@ async fn work_that_a_person_has_to_allow_is_told_to_wait_and_is_one_try() {
         .await;
     assert_eq!(task(&tasks, "T-1").attempts, 1);
     let waits = "waits for your answer: it changes files that judge its work";
-    let kept = transcript(&house, &open, &build).await;
+    let kept = transcript(&project, &open, &build).await;
     assert_eq!(verdict(&kept).as_deref(), Some(waits));
-    std::fs::remove_dir_all(house.state().join("transcripts")).unwrap();
-    let again = transcript(&house, &open, &build).await;
+    std::fs::remove_dir_all(project.state().join("transcripts")).unwrap();
+    let again = transcript(&project, &open, &build).await;
     assert_eq!(verdict(&again).as_deref(), Some(waits));
     open.answer("T-1", "allow").await;
     let (build, tasks) = open.ended(spec).await;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, writes};
+use crate::world::project::{Project, git, writes};
 
 fn one_task() -> Value {
     json!([{
@@ -14,13 +14,13 @@ fn one_task() -> Value {
     }])
 }
 
-fn house() -> House {
-    House::new(&writes("T-1", "a.txt", "good\n", None))
+fn project() -> Project {
+    Project::new(&writes("T-1", "a.txt", "good\n", None))
 }
 
-/// Builds the one task on what the house holds, and returns the build with the house still open.
-async fn built(house: &House) -> (crate::world::house::OpenHouse, Build) {
-    let open = house.open().await;
+/// Builds the one task on what the project holds, and returns the build with the project still open.
+async fn built(project: &Project) -> (crate::world::project::OpenProject, Build) {
+    let open = project.open().await;
     let spec = open.approve(one_task()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -29,9 +29,9 @@ async fn built(house: &House) -> (crate::world::house::OpenHouse, Build) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_that_the_repository_refuses_is_asked_about_and_goes_on_once_it_can_be() {
-    let house = house();
-    git(&house.repo(), &["branch", "build"]);
-    let open = house.open().await;
+    let project = project();
+    git(&project.repo(), &["branch", "build"]);
+    let open = project.open().await;
     let spec = open.approve(one_task()).await;
     let (paused, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -55,9 +55,9 @@ async fn a_branch_that_the_repository_refuses_is_asked_about_and_goes_on_once_it
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_build_whose_branch_is_refused_can_be_stopped() {
     for in_the_way in ["build", "build/habits/x"] {
-        let house = house();
-        git(&house.repo(), &["branch", in_the_way]);
-        let open = house.open().await;
+        let project = project();
+        git(&project.repo(), &["branch", in_the_way]);
+        let open = project.open().await;
         let spec = open.approve(one_task()).await;
         open.until(spec, |build, _| build.state == BuildState::Paused)
             .await;
@@ -72,16 +72,20 @@ async fn a_build_whose_branch_is_refused_can_be_stopped() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_or_link_of_the_user_stays_where_the_idea_would_lie() {
     for place in ["ideas", "ideas/habits"] {
-        let house = house().with_files(&[(place, "mine\n")]);
-        let (open, build) = built(&house).await;
+        let project = project().with_files(&[(place, "mine\n")]);
+        let (open, build) = built(&project).await;
         let shown = open.git(&["show", &format!("{}:{place}", build.branch)]);
         assert_eq!(shown, "mine", "{place}");
+        // What did not come along is named to nobody who builds.
+        let told = project.prompts("T-1").concat();
+        assert!(told.contains("# BUILD TASK: T-1"), "{told}");
+        assert!(!told.contains("spec.md"), "{told}");
         open.close().await;
     }
-    let house = house();
-    symlink("README.md", house.repo().join("ideas")).unwrap();
-    let house = house.with_files(&[]);
-    let (open, build) = built(&house).await;
+    let project = project();
+    symlink("README.md", project.repo().join("ideas")).unwrap();
+    let project = project.with_files(&[]);
+    let (open, build) = built(&project).await;
     let shown = open.git(&["show", &format!("{}:ideas", build.branch)]);
     assert_eq!(shown, "README.md");
     open.close().await;
@@ -89,16 +93,16 @@ async fn a_file_or_link_of_the_user_stays_where_the_idea_would_lie() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_branch_holds_the_plan_that_was_approved_and_not_what_a_person_made_of_it_since() {
-    let house = house();
-    let folder = house.state().join("users/ada/ideas/habits/build");
+    let project = project();
+    let folder = project.state().join("users/ada/ideas/habits/build");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
     std::fs::write(folder.join("spec.md"), "# Something else\n").unwrap();
     std::fs::write(folder.join("notes.md"), "By the way.\n").unwrap();
-    let attached = house.state().join("users/ada/ideas/habits/attachments");
+    let attached = project.state().join("users/ada/ideas/habits/attachments");
     std::fs::create_dir_all(&attached).unwrap();
     std::fs::write(attached.join("photo.jpg"), "A photo.\n").unwrap();
-    let (open, build) = built(&house).await;
+    let (open, build) = built(&project).await;
     let at = |file: &str| format!("{}:ideas/habits/build/{file}", build.branch);
     let tasks = open.git(&["show", &at("tasks.md")]);
     assert!(

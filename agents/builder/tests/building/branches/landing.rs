@@ -9,8 +9,8 @@ use ropewalk_schemas::{BuildId, CommitId, RepoPath, SpecId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, writes};
 use crate::world::meeting::MeetingGate;
+use crate::world::project::{OpenProject, Project, writes};
 
 fn create(id: &str, file: &str) -> Value {
     json!([{
@@ -19,7 +19,7 @@ fn create(id: &str, file: &str) -> Value {
     }])
 }
 
-async fn built(open: &OpenHouse, plan: Value) -> (SpecId, Build) {
+async fn built(open: &OpenProject, plan: Value) -> (SpecId, Build) {
     let spec = open.approve(plan).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -37,7 +37,7 @@ fn by_ada(build: BuildId) -> LandRequest {
 }
 
 /// Two builds, of which the second one builds on the first.
-async fn follower(open: &OpenHouse) -> (Build, Build) {
+async fn follower(open: &OpenProject) -> (Build, Build) {
     let (_, first) = built(open, create("T-1", "a.txt")).await;
     let (_, second) = built(open, create("T-2", "b.txt")).await;
     let followed = Predecessor {
@@ -50,8 +50,8 @@ async fn follower(open: &OpenHouse) -> (Build, Build) {
 }
 
 /// Tries to land a build too early; returns what has to be landed first.
-async fn forerunner(house: &House, open: &OpenHouse, build: BuildId) -> BuildId {
-    let lander = house.lander().await;
+async fn forerunner(project: &Project, open: &OpenProject, build: BuildId) -> BuildId {
+    let lander = project.lander().await;
     match lander.land(&open.context, &by_ada(build)).await {
         Err(LandError::Follows { build, .. }) => build,
         other => panic!("its forerunner is not landed: {other:?}"),
@@ -69,12 +69,12 @@ fn three_files() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_is_landed_after_the_build_that_it_builds_on() {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+    let project = Project::new(&three_files());
+    let open = project.open().await;
     let (first, second) = follower(&open).await;
-    let lander = house.lander().await;
+    let lander = project.lander().await;
     let main = open.git(&["rev-parse", "main"]);
-    assert_eq!(forerunner(&house, &open, second.id).await, first.id);
+    assert_eq!(forerunner(&project, &open, second.id).await, first.id);
     assert_eq!(open.git(&["rev-parse", "main"]), main);
     let store = &open.services.store;
     let followed = store.get::<Build>(&second.id.to_string()).await;
@@ -91,11 +91,11 @@ async fn a_follower_is_landed_after_the_build_that_it_builds_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first() {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+    let project = Project::new(&three_files());
+    let open = project.open().await;
     let (first, second) = follower(&open).await;
     let (_, third) = built(&open, create("T-3", "c.txt")).await;
-    let lander = house.lander().await;
+    let lander = project.lander().await;
     // The first build waits for a file of a third one, which builds on nobody.
     let asked = |owner| ChangeRequest {
         file: RepoPath::parse("b.txt").unwrap(),
@@ -114,7 +114,7 @@ async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first(
     let mut changes = ChangeSet::new();
     changes.update(&task, &waiting);
     store.commit(changes).await.unwrap();
-    assert_eq!(forerunner(&house, &open, second.id).await, first.id);
+    assert_eq!(forerunner(&project, &open, second.id).await, first.id);
     // The third one builds on the second: now each waits for the next.
     let followed = Predecessor {
         build: second.id,
@@ -132,8 +132,8 @@ async fn of_builds_that_wait_for_each_other_whichever_is_wanted_is_landed_first(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_can_land_where_the_work_that_it_builds_on_is_already() {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+    let project = Project::new(&three_files());
+    let open = project.open().await;
     let (first, second) = follower(&open).await;
     // The row of the first build never says that it was landed: a later revision went on from it.
     open.git(&[
@@ -144,7 +144,7 @@ async fn a_follower_can_land_where_the_work_that_it_builds_on_is_already() {
         "by other ways",
         &first.branch,
     ]);
-    let lander = house.lander().await;
+    let lander = project.lander().await;
     let second = lander.land(&open.context, &by_ada(second.id)).await;
     assert_eq!(second.unwrap().way, Way::Merge);
     open.close().await;
@@ -152,8 +152,8 @@ async fn a_follower_can_land_where_the_work_that_it_builds_on_is_already() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_of_a_build_that_was_given_up_waits_for_nobody() {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+    let project = Project::new(&three_files());
+    let open = project.open().await;
     let (first, second) = follower(&open).await;
     for (cause, waits) in [(StopCause::Person, true), (StopCause::Abandoned, false)] {
         open.change_build(first.id, |build| {
@@ -162,10 +162,10 @@ async fn a_follower_of_a_build_that_was_given_up_waits_for_nobody() {
         })
         .await;
         if waits {
-            assert_eq!(forerunner(&house, &open, second.id).await, first.id);
+            assert_eq!(forerunner(&project, &open, second.id).await, first.id);
         }
     }
-    let lander = house.lander().await;
+    let lander = project.lander().await;
     let merged = lander.land(&open.context, &by_ada(second.id)).await;
     assert_eq!(merged.unwrap().way, Way::FastForward);
     assert_eq!(open.git(&["show", "main:b.txt"]), "good");
@@ -174,13 +174,13 @@ async fn a_follower_of_a_build_that_was_given_up_waits_for_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_lands_a_follower_too_early_is_told_of_the_revision_that_goes_on() {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+    let project = Project::new(&three_files());
+    let open = project.open().await;
     let (first, second) = follower(&open).await;
     let (_, later) = built(&open, create("T-3", "c.txt")).await;
     open.change_build(first.id, |build| build.continued_by = Some(later.id))
         .await;
-    assert_eq!(forerunner(&house, &open, second.id).await, later.id);
+    assert_eq!(forerunner(&project, &open, second.id).await, later.id);
     open.close().await;
 }
 
@@ -188,10 +188,10 @@ async fn who_lands_a_follower_too_early_is_told_of_the_revision_that_goes_on() {
 async fn what_the_gate_saw_of_a_merge_is_kept_though_the_build_changed_meanwhile() {
     let gate = MeetingGate::new();
     let project_file = gate.project_file("true", "true");
-    let house = House::new(&three_files()).with_files(&[("ropewalk.toml", &project_file)]);
-    let open = house.open().await;
+    let project = Project::new(&three_files()).with_files(&[("ropewalk.toml", &project_file)]);
+    let open = project.open().await;
     let (spec, build) = built(&open, create("T-1", "a.txt")).await;
-    std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+    std::fs::write(project.repo().join("other.txt"), "other\n").unwrap();
     open.git(&["add", "."]);
     open.git(&["commit", "-q", "-m", "other work"]);
     gate.hold();
@@ -210,16 +210,16 @@ async fn what_the_gate_saw_of_a_merge_is_kept_though_the_build_changed_meanwhile
 }
 
 /// Lands a build of two tasks in a shape, where `main` went on meanwhile if that is wanted.
-async fn shaped(shape: Shape, moved: bool) -> (House, OpenHouse, Build, Way) {
-    let house = House::new(&three_files());
-    let open = house.open().await;
+async fn shaped(shape: Shape, moved: bool) -> (Project, OpenProject, Build, Way) {
+    let project = Project::new(&three_files().replacen("Done.", "Said it in a.txt.", 1));
+    let open = project.open().await;
     let mut plan = create("T-1", "a.txt");
     plan.as_array_mut()
         .unwrap()
         .extend(create("T-2", "b.txt").as_array().unwrap().clone());
     let (_, build) = built(&open, plan).await;
     if moved {
-        std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+        std::fs::write(project.repo().join("other.txt"), "other\n").unwrap();
         open.git(&["add", "."]);
         open.git(&["commit", "-q", "-m", "other work"]);
     }
@@ -227,9 +227,9 @@ async fn shaped(shape: Shape, moved: bool) -> (House, OpenHouse, Build, Way) {
         shape,
         ..by_ada(build.id)
     };
-    let landed = house.lander().await.land(&open.context, &request).await;
+    let landed = project.lander().await.land(&open.context, &request).await;
     let way = landed.unwrap().way;
-    (house, open, build, way)
+    (project, open, build, way)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -239,13 +239,15 @@ async fn a_squashed_landing_is_one_commit_of_all_tasks() {
             squash: true,
             ..Shape::default()
         };
-        let (_house, open, build, way) = shaped(shape, moved).await;
+        let (_project, open, build, way) = shaped(shape, moved).await;
         assert_eq!(way, Way::Squash);
         let log = open.git(&["log", "--format=%s", "main"]);
-        assert_eq!(log.lines().next(), Some("habits: land the build"));
+        assert_eq!(log.lines().next(), Some("Habits"));
         assert_eq!(log.lines().count(), 2 + usize::from(moved), "{log}");
         let message = open.git(&["log", "-1", "--format=%B", "main"]);
-        assert!(message.contains("- T-1: a.txt\n- T-2: b.txt"), "{message}");
+        let told =
+            "T-1: create a.txt\n\nSaid it in a.txt.\n\nT-2: create b.txt\n\nDone.\n\nRopewalk-";
+        assert!(message.contains(told), "{message}");
         assert!(message.contains(&build.id.to_string()));
         for file in ["a.txt", "b.txt", "ideas/habits/README.md"] {
             open.git(&["cat-file", "-e", &format!("main:{file}")]);
@@ -265,7 +267,7 @@ async fn a_landing_without_ideas_leaves_their_folder_out_and_is_seen_by_the_gate
             squash,
             without_ideas: true,
         };
-        let (_house, open, build, way) = shaped(shape, false).await;
+        let (_project, open, build, way) = shaped(shape, false).await;
         assert_eq!(way, if squash { Way::Squash } else { Way::Merge });
         let files = open.git(&["ls-tree", "-r", "--name-only", "main"]);
         assert_eq!(files, "CLAUDE.md\nREADME.md\na.txt\nb.txt");
@@ -285,13 +287,13 @@ async fn a_landing_without_ideas_leaves_their_folder_out_and_is_seen_by_the_gate
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_answer_to_land_takes_the_shape_of_the_configuration() {
-    let house = House::new(&three_files()).with(|options| {
+    let project = Project::new(&three_files()).with(|options| {
         options.landing = Shape {
             squash: true,
             without_ideas: true,
         };
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let (spec, _) = built(&open, create("T-1", "a.txt")).await;
     open.answer_about_build("merge").await;
     open.until(spec, |build, _| build.merged.is_some()).await;

@@ -16,10 +16,10 @@ use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
 
 use crate::plans::two_builds::land;
-use crate::world::house::{House, OpenHouse, writes};
 use crate::world::meeting::MeetingGate;
+use crate::world::project::{OpenProject, Project, writes};
 
-async fn built(open: &OpenHouse) -> Build {
+async fn built(open: &OpenProject) -> Build {
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -32,25 +32,25 @@ async fn built(open: &OpenHouse) -> Build {
 }
 
 /// Commits to the branch of the user what conflicts with what was built.
-fn conflict(house: &House, open: &OpenHouse) {
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+fn conflict(project: &Project, open: &OpenProject) {
+    std::fs::write(project.repo().join("a.txt"), "mine\n").unwrap();
     open.git(&["add", "."]);
     open.git(&["commit", "-q", "-m", "mine"]);
 }
 
 /// Returns how many files are owned; that a build did own one is remembered after its end.
-async fn owned(open: &OpenHouse) -> usize {
+async fn owned(open: &OpenProject) -> usize {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
     rows.unwrap().iter().filter(|row| !row.ended).count()
 }
 
-async fn merges(open: &OpenHouse) -> usize {
+async fn merges(open: &OpenProject) -> usize {
     let events = open.events().await;
     let merged = events.iter().filter(|(name, _)| name == "build.merged");
     merged.count()
 }
 
-async fn pending(open: &OpenHouse) -> Vec<Question> {
+async fn pending(open: &OpenProject) -> Vec<Question> {
     let query = Query::new().equal("state", QuestionState::Pending.as_str());
     let rows = open.services.store.list::<Question>(query).await.unwrap();
     rows.into_iter().map(|row| row.record).collect()
@@ -58,8 +58,8 @@ async fn pending(open: &OpenHouse) -> Vec<Question> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn merge_it_brings_the_branch_in_and_ends_the_ownership() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let build = built(&open).await;
     assert_eq!(owned(&open).await, 1);
     open.answer_about_build("merge").await;
@@ -71,7 +71,7 @@ async fn merge_it_brings_the_branch_in_and_ends_the_ownership() {
     assert_eq!(head, open.git(&["rev-parse", "build/habits"]));
     assert_eq!(open.git(&["status", "--porcelain"]), "");
     assert_eq!(
-        std::fs::read_to_string(house.repo().join("a.txt")).unwrap(),
+        std::fs::read_to_string(project.repo().join("a.txt")).unwrap(),
         "good\n"
     );
     open.settled().await;
@@ -83,12 +83,12 @@ async fn merge_it_brings_the_branch_in_and_ends_the_ownership() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_build_of_an_idea_lands_with_its_own_plan() {
     let script = writes("T-1", "a.txt", "good\n", None) + &writes("T-2", "b.txt", "good\n", None);
-    let house = House::new(&script);
+    let project = Project::new(&script);
     // The plan in the folder is none, so that the branch of each gets its own.
-    let folder = house.state().join("users/ada/ideas/habits/build");
+    let folder = project.state().join("users/ada/ideas/habits/build");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
-    let open = house.open().await;
+    let open = project.open().await;
     let one = built(&open).await;
     let second = open
         .approve(json!([{
@@ -98,7 +98,7 @@ async fn a_second_build_of_an_idea_lands_with_its_own_plan() {
         .await;
     let (two, _) = open.ended(second).await;
     assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
-    land(&open, &house, &one).await;
+    land(&open, &project, &one).await;
     open.settled().await;
     let asked = open.questions("build_finished").await;
     open.answer_question(asked.last().unwrap().id, "merge")
@@ -112,10 +112,10 @@ async fn a_second_build_of_an_idea_lands_with_its_own_plan() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let build = built(&open).await;
-    conflict(&house, &open);
+    conflict(&project, &open);
     let main = open.git(&["rev-parse", "main"]);
     open.answer_about_build("merge").await;
     open.until(build.spec, |build, _| {
@@ -149,10 +149,10 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_landing_that_is_refused_leaves_one_question_about_its_branch() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let build = built(&open).await;
-    conflict(&house, &open);
+    conflict(&project, &open);
     assert_eq!(pending(&open).await[0].trigger, "build_finished");
     let ada = Person {
         name: UserSlug::parse("ada").unwrap(),
@@ -173,26 +173,26 @@ async fn a_landing_that_is_refused_leaves_one_question_about_its_branch() {
     open.close().await;
 }
 
-/// A house in which a merge needs a gate of its own, which is held, and the build that is to be merged.
-async fn held_at_its_gate() -> (House, OpenHouse, MeetingGate, Build) {
+/// A project in which a merge needs a gate of its own, which is held, and the build that is to be merged.
+async fn held_at_its_gate() -> (Project, OpenProject, MeetingGate, Build) {
     let gate = MeetingGate::new();
     let project_file = gate.project_file("true", "true");
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None))
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None))
         .with_files(&[("ropewalk.toml", &project_file)]);
-    let open = house.open().await;
+    let open = project.open().await;
     let build = built(&open).await;
-    std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+    std::fs::write(project.repo().join("other.txt"), "other\n").unwrap();
     open.git(&["add", "."]);
     open.git(&["commit", "-q", "-m", "other work"]);
     gate.hold();
     open.answer_about_build("merge").await;
     gate.until_begun(1).await;
-    (house, open, gate, build)
+    (project, open, gate, build)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gate_of_a_merge_runs_while_no_delivery_is_open() {
-    let (_house, open, gate, build) = held_at_its_gate().await;
+    let (_project, open, gate, build) = held_at_its_gate().await;
     open.settled().await;
     let merged = open.build(build.spec).await.unwrap().merged;
     assert_eq!(merged, None, "its gate still runs");
@@ -216,10 +216,10 @@ async fn the_gate_of_a_merge_runs_while_no_delivery_is_open() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_merge_that_a_person_wanted_outlives_a_crash_in_its_gate() {
-    let (house, open, gate, build) = held_at_its_gate().await;
+    let (project, open, gate, build) = held_at_its_gate().await;
     open.crash().await;
     gate.release();
-    let open = house.open().await;
+    let open = project.open().await;
     let (build, _) = open
         .until(build.spec, |build, _| build.merged.is_some())
         .await;
@@ -232,7 +232,7 @@ async fn a_merge_that_a_person_wanted_outlives_a_crash_in_its_gate() {
 }
 
 /// Plays the review of a build that holds something against it, or nothing.
-async fn review(open: &OpenHouse, build: &Build, missed: bool) {
+async fn review(open: &OpenProject, build: &Build, missed: bool) {
     let review = Review {
         id: ReviewId(open.context.ids.next()),
         kind: ReviewKind::Build,
@@ -282,8 +282,8 @@ async fn who_decides_about_a_branch_is_told_where_the_project_has_no_gate() {
         (&[("b.txt", "b\n")], true),
         (&[("ropewalk.toml", gate)], false),
     ] {
-        let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(files);
-        let open = house.open().await;
+        let project = Project::new(&writes("T-1", "a.txt", "good\n", None)).with_files(files);
+        let open = project.open().await;
         let build = built(&open).await;
         let [asked] = open.questions("build_finished").await.try_into().unwrap();
         assert_eq!(asked.text.contains(&line), is_told, "{}", asked.text);
@@ -296,8 +296,8 @@ async fn who_decides_about_a_branch_is_told_where_the_project_has_no_gate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_anew() {
-    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = project.open().await;
     let build = built(&open).await;
     let before = pending(&open).await;
     review(&open, &build, false).await;

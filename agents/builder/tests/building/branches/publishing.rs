@@ -7,7 +7,7 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, writes};
+use crate::world::project::{Project, writes};
 
 /// Lets the second push wait until `go` is there, and writes down every push.
 fn slow_git(place: &Path) {
@@ -37,10 +37,10 @@ async fn landings_that_come_during_a_push_take_one_more() {
         .iter()
         .map(|id| writes(id, &format!("{id}.txt"), "good\n", None))
         .collect();
-    let house = House::new(&rules)
+    let project = Project::new(&rules)
         .with_programs(place.path().join("programs"))
         .with(|options| options.loops = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let tasks: Vec<Value> = ids
         .iter()
         .map(|id| {

@@ -20,18 +20,18 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::plans::two_builds::update;
-use crate::world::house::{House, OpenHouse, git, task, writes, writes_after};
+use crate::world::project::{OpenProject, Project, git, task, writes, writes_after};
 use crate::world::script::{Step, append_and_meet, steps};
 
 const MARKS: &str = "<<<<<<< ours\ngood\n=======\nmine\n>>>>>>> theirs\n";
 
-/// A house whose builder writes `a.txt`, and `resolved` into it where it is to resolve a conflict.
-fn house(resolved: &str) -> House {
+/// A project whose builder writes `a.txt`, and `resolved` into it where it is to resolve a conflict.
+fn project(resolved: &str) -> Project {
     let rules = [
         writes("T-1", "a.txt", "good\n", None),
         writes("MERGE-1", "a.txt", resolved, None),
     ];
-    House::new(&rules.concat()).with(|options| options.tries.tries = 1)
+    Project::new(&rules.concat()).with(|options| options.tries.tries = 1)
 }
 
 /// A task that writes `a.txt`.
@@ -43,20 +43,20 @@ fn plan() -> Value {
 }
 
 /// A build that has succeeded, whose target holds another `a.txt` meanwhile, and a file beside it.
-async fn in_conflict(house: &House) -> (OpenHouse, Build) {
-    let open = house.open().await;
+async fn in_conflict(project: &Project) -> (OpenProject, Build) {
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
-    std::fs::write(house.repo().join("beside.txt"), "beside\n").unwrap();
+    std::fs::write(project.repo().join("a.txt"), "mine\n").unwrap();
+    std::fs::write(project.repo().join("beside.txt"), "beside\n").unwrap();
     open.git(&["add", "."]);
     open.git(&["commit", "-q", "-m", "mine"]);
     (open, build)
 }
 
 /// Answers that the branch be merged, and that a task resolve what stands against it.
-async fn let_it_be_resolved(open: &OpenHouse, build: &Build) {
+async fn let_it_be_resolved(open: &OpenProject, build: &Build) {
     open.answer_about_build("merge").await;
     open.until(build.spec, |build, _| {
         let reason = build.reason.as_deref().unwrap_or_default();
@@ -67,7 +67,7 @@ async fn let_it_be_resolved(open: &OpenHouse, build: &Build) {
 }
 
 /// Waits until the task that resolves is in a state and the build rests.
-async fn resolved(open: &OpenHouse, build: &Build, wanted: TaskState) -> (Build, Task) {
+async fn resolved(open: &OpenProject, build: &Build, wanted: TaskState) -> (Build, Task) {
     let (build, tasks) = open
         .until(build.spec, |build, tasks| {
             let rests = matches!(build.state, BuildState::Succeeded | BuildState::Paused);
@@ -82,8 +82,8 @@ async fn resolved(open: &OpenHouse, build: &Build, wanted: TaskState) -> (Build,
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
-    let house = house("good\nmine\n");
-    let (open, build) = in_conflict(&house).await;
+    let project = project("good\nmine\n");
+    let (open, build) = in_conflict(&project).await;
     for _ in 0..12 {
         open.git(&["commit", "-q", "--allow-empty", "-m", "mine again"]);
     }
@@ -100,7 +100,7 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     let seen = open.evidence(build.id).await;
     let of_merge = seen.iter().find(|seen| seen.commit == commit).unwrap();
     assert_eq!(of_merge.verdict, Verdict::Passed);
-    let told = house.prompts("MERGE-1").concat();
+    let told = project.prompts("MERGE-1").concat();
     let theirs_told = format!("- {} mine", &theirs[..12]);
     let older = "- and 1 older";
     for part in ["<<<<<<<", "good", "mine", "a.txt", &theirs_told, older] {
@@ -139,10 +139,10 @@ async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
         ),
     ];
     let clock = Clock::manual(Clock::system().now());
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .with_files(&[("tests/check.sh", "test -f a.txt\n")])
         .at_the_time_of(&clock);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
         "validation": { "command": "grep -q good tests/check.sh", "expected": "exit 0" },
@@ -150,7 +150,7 @@ async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
     let spec = open.approve(plan).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    std::fs::write(house.repo().join("tests/check.sh"), mine).unwrap();
+    std::fs::write(project.repo().join("tests/check.sh"), mine).unwrap();
     open.git(&["commit", "-q", "-a", "-m", "mine"]);
     let_it_be_resolved(&open, &build).await;
     let (build, _) = resolved(&open, &build, TaskState::Waiting).await;
@@ -158,7 +158,11 @@ async fn what_a_person_allows_of_a_joined_test_lands_as_it_was_shown() {
     open.answer("MERGE-1", "allow").await;
     let (_, merge) = resolved(&open, &build, TaskState::Complete).await;
     assert_eq!(merge.attempts, 1, "the try that was shown");
-    assert_eq!(house.prompts("MERGE-1").len(), 1, "no model is asked again");
+    assert_eq!(
+        project.prompts("MERGE-1").len(),
+        1,
+        "no model is asked again"
+    );
     let landed = open.git(&["show", "build/habits:tests/check.sh"]);
     assert_eq!(landed, "test -f a.txt\ngood mine");
     open.close().await;
@@ -241,12 +245,12 @@ async fn who_joins_branches_answers_to_the_tests_of_both() {
             steps("MERGE-1", &[writing(&both)]),
         ];
         let before = calc(&[("same", "x")], &[same]);
-        let house = House::new(&rules.concat()).with_files(&[
+        let project = Project::new(&rules.concat()).with_files(&[
             ("ropewalk.toml", GATE),
             (before[0].0, &before[0].1),
             (before[1].0, &before[1].1),
         ]);
-        let open = house.open().await;
+        let open = project.open().await;
         let plan = json!([{
             "id": "T-1", "phase": "api", "action": "UPDATE", "file": "calc.py", "more_files": ["test_calc.py"],
             "validation": { "command": "grep -q double calc.py", "expected": "exit 0" },
@@ -255,7 +259,7 @@ async fn who_joins_branches_answers_to_the_tests_of_both() {
         let (build, _) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
         for (path, text) in theirs {
-            std::fs::write(house.repo().join(path), text).unwrap();
+            std::fs::write(project.repo().join(path), text).unwrap();
         }
         open.git(&["commit", "-q", "-a", "-m", "mine"]);
         let_it_be_resolved(&open, &build).await;
@@ -275,8 +279,8 @@ async fn what_has_come_in_by_another_way_is_no_models_to_join() {
     let place = tempfile::tempdir().unwrap();
     let (begun, go) = (place.path().join("begun"), place.path().join("go"));
     let script = steps("T-1", &[append_and_meet("good", "a.txt", &begun, &go)]);
-    let house = House::new(&script);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
@@ -297,14 +301,14 @@ async fn what_has_come_in_by_another_way_is_no_models_to_join() {
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let merge = task(&tasks, "MERGE-1");
     assert_eq!((merge.state, merge.tries), (TaskState::Complete, 0));
-    assert!(house.prompts("MERGE-1").is_empty(), "no model was asked");
+    assert!(project.prompts("MERGE-1").is_empty(), "no model was asked");
     assert!(merge.failures.is_empty(), "{:?}", merge.failures);
     open.close().await;
 }
 
 /// Makes a branch beside the one that is built on, in which these files are others; returns its commit.
-fn branch_with(house: &House, name: &str, files: &[(&str, &str)]) -> CommitId {
-    let repo = house.repo();
+fn branch_with(project: &Project, name: &str, files: &[(&str, &str)]) -> CommitId {
+    let repo = project.repo();
     git(&repo, &["checkout", "-q", "-b", name]);
     for (path, content) in files {
         std::fs::write(repo.join(path), content).unwrap();
@@ -326,7 +330,7 @@ fn joining(id: &str, number: u32, other: &CommitId, like: &Task) -> Task {
 }
 
 /// Waits until `T-1` has landed and another task works; returns how they are then.
-async fn one_of_two_landed(open: &OpenHouse, spec: SpecId, other: &str) -> Vec<Task> {
+async fn one_of_two_landed(open: &OpenProject, spec: SpecId, other: &str) -> Vec<Task> {
     let (_, tasks) = open
         .until(spec, |_, tasks| {
             let landed = task(tasks, "T-1").state == TaskState::Complete;
@@ -338,7 +342,9 @@ async fn one_of_two_landed(open: &OpenHouse, spec: SpecId, other: &str) -> Vec<T
 
 /// Lets a task that joins `side` work while another one lands `b.txt`, and the build end. It writes `a.txt`, and `b.txt` once that
 /// has landed.
-async fn joined_beside(side: &[(&str, &str)]) -> (House, OpenHouse, CommitId, (Build, Vec<Task>)) {
+async fn joined_beside(
+    side: &[(&str, &str)],
+) -> (Project, OpenProject, CommitId, (Build, Vec<Task>)) {
     let place = tempfile::tempdir().unwrap();
     let [begun, landed] = ["begun", "landed"].map(|name| place.path().join(name));
     let resolves = format!(
@@ -352,9 +358,9 @@ async fn joined_beside(side: &[(&str, &str)]) -> (House, OpenHouse, CommitId, (B
         writes_after("T-2", "b.txt", "T-2 is fine\n", &begun),
         steps("MERGE-1", &[Step::Shell(resolves)]),
     ];
-    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
-    let other = branch_with(&house, "side", side);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let other = branch_with(&project, "side", side);
+    let open = project.open().await;
     let mut first = update("T-1", "a.txt");
     first["validation"]["command"] = json!("grep -q good a.txt");
     let mut second = update("T-2", "b.txt");
@@ -372,11 +378,11 @@ async fn joined_beside(side: &[(&str, &str)]) -> (House, OpenHouse, CommitId, (B
     std::fs::write(&landed, "").unwrap();
     let ended = open.ended(spec).await;
     assert_eq!(ended.0.state, BuildState::Succeeded, "{:?}", ended.0.reason);
-    (house, open, other, ended)
+    (project, open, other, ended)
 }
 
 /// Says how the attempts at `MERGE-1` ended, in the order in which they began.
-async fn ends(open: &OpenHouse, build: &Build) -> Vec<AttemptState> {
+async fn ends(open: &OpenProject, build: &Build) -> Vec<AttemptState> {
     let mut attempts = open.attempts(build.id, "MERGE-1").await;
     attempts.sort_by_key(|attempt| attempt.started_at);
     attempts.iter().map(|attempt| attempt.state).collect()
@@ -384,9 +390,9 @@ async fn ends(open: &OpenHouse, build: &Build) -> Vec<AttemptState> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_lands_beside_a_task_that_joins_goes_along_and_no_model_is_asked_again() {
-    let (house, open, other, (build, tasks)) = joined_beside(&[("a.txt", "mine\n")]).await;
+    let (project, open, other, (build, tasks)) = joined_beside(&[("a.txt", "mine\n")]).await;
     assert_eq!(ends(&open, &build).await, [AttemptState::Landed]);
-    assert_eq!(house.prompts("MERGE-1").len(), 1);
+    assert_eq!(project.prompts("MERGE-1").len(), 1);
     let beside = task(&tasks, "T-2").commit.clone().unwrap();
     let merge = task(&tasks, "MERGE-1").commit.clone().unwrap();
     let parents = open.git(&["show", "-s", "--format=%P", merge.as_str()]);
@@ -402,7 +408,7 @@ async fn what_lands_beside_a_task_that_joins_goes_along_and_no_model_is_asked_ag
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_lands_against_the_other_branch_is_resolved_with_the_rest_and_counted() {
     let side = [("a.txt", "mine\n"), ("b.txt", "mine\n")];
-    let (_house, open, _, (build, tasks)) = joined_beside(&side).await;
+    let (_project, open, _, (build, tasks)) = joined_beside(&side).await;
     let expected = [
         AttemptState::Failed,
         AttemptState::Interrupted,
@@ -428,12 +434,12 @@ async fn of_two_tasks_that_need_what_the_other_one_joins_one_asks_and_neither_wa
         writes("T-1", "a.txt", "good\n", None),
         steps("T-2", &[append_and_meet("T-2", "b.txt", &begun, &go)]),
     ];
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .with(|options| options.loops = 3)
         .with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
     // Each stands against what has landed.
-    let [one, two] = ["one", "two"].map(|name| branch_with(&house, name, &[("a.txt", name)]));
-    let open = house.open().await;
+    let [one, two] = ["one", "two"].map(|name| branch_with(&project, name, &[("a.txt", name)]));
+    let open = project.open().await;
     let mut first = update("T-1", "a.txt");
     first["validation"]["command"] = json!("grep -q good a.txt");
     let plan = json!([first, update("T-2", "b.txt")]);
@@ -499,8 +505,8 @@ async fn of_two_tasks_that_need_what_the_other_one_joins_one_asks_and_neither_wa
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflict_marks_that_are_left_behind_never_land() {
-    let house = house(MARKS);
-    let (open, build) = in_conflict(&house).await;
+    let project = project(MARKS);
+    let (open, build) = in_conflict(&project).await;
     let (head, main) = (build.head.clone(), open.git(&["rev-parse", "main"]));
     let_it_be_resolved(&open, &build).await;
     let (build, merge) = resolved(&open, &build, TaskState::Failed).await;
@@ -518,9 +524,9 @@ async fn conflict_marks_that_are_left_behind_never_land() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_verb_that_meets_a_conflict_offers_the_same() {
-    let house = house("good\nmine\n");
-    let (open, build) = in_conflict(&house).await;
-    let lander = house.lander().await;
+    let project = project("good\nmine\n");
+    let (open, build) = in_conflict(&project).await;
+    let lander = project.lander().await;
     let request = LandRequest {
         build: build.id,
         into: None,
@@ -554,8 +560,8 @@ async fn a_verb_that_meets_a_conflict_offers_the_same() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_no_marks_can_show_is_not_offered_to_a_task() {
-    let house = house("good\n").with_files(&[("a.txt", "before\n")]);
-    let (open, build) = in_conflict(&house).await;
+    let project = project("good\n").with_files(&[("a.txt", "before\n")]);
+    let (open, build) = in_conflict(&project).await;
     open.git(&["rm", "-q", "a.txt"]);
     open.git(&["commit", "-q", "-m", "away with it"]);
     open.answer_about_build("merge").await;

@@ -10,8 +10,8 @@ use ropewalk_schemas::{Payload, Subject};
 use serde_json::json;
 
 use crate::plans::two_builds::{create, land, update};
-use crate::world::house::{House, request, writes};
 use crate::world::meeting::MeetingGate;
+use crate::world::project::{Project, request, writes};
 use crate::world::script::{Step, append, steps};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -22,8 +22,8 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
         "mkdir -p $CARGO_TARGET_DIR && touch $CARGO_TARGET_DIR/made",
         "test -e $CARGO_TARGET_DIR/made",
     );
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", &project_file)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", &project_file)]);
+    let open = project.open().await;
     let spec = open.approve(json!([update("T-1", "a.txt")])).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -34,11 +34,11 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
         } else {
             open.git(&["checkout", "-q", branch]);
         }
-        std::fs::write(house.repo().join(format!("{branch}.txt")), "other\n").unwrap();
+        std::fs::write(project.repo().join(format!("{branch}.txt")), "other\n").unwrap();
         open.git(&["add", "."]);
         open.git(&["commit", "-q", "-m", "other work"]);
     }
-    let lander = house.lander().await;
+    let lander = project.lander().await;
     let into = |branch: &str| LandRequest {
         build: build.id,
         into: Some(branch.to_owned()),
@@ -82,8 +82,8 @@ async fn no_build_finds_what_the_commands_of_another_one_left() {
         leaves("B", "b.txt"),
         leaves("C", "c.txt"),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let first = json!([create("A", "a.txt"), create("B", "b.txt")]);
     let spec = open.approve(first).await;
     let (first, _) = open.ended(spec).await;
@@ -96,7 +96,7 @@ async fn no_build_finds_what_the_commands_of_another_one_left() {
     assert_eq!(shown, "C", "nothing was there");
     open.close().await;
     // What was built for a build that has ended is gone once another one is worked on.
-    let loops = std::fs::read_dir(house.state().join("work")).unwrap();
+    let loops = std::fs::read_dir(project.state().join("work")).unwrap();
     let built = loops.flat_map(|entry| {
         let place = entry.unwrap().path().join("target");
         std::fs::read_dir(place).into_iter().flatten()
@@ -113,10 +113,10 @@ async fn a_stop_ends_the_check_of_a_head_that_is_joined() {
         steps("A", &[append("A", "a.ts")]),
         steps("B", &[append("B", "a.ts")]),
     ];
-    let house = House::new(&script.concat())
+    let project = Project::new(&script.concat())
         .with(|options| options.lease = Duration::from_hours(9))
         .with_files(&[("a.ts", "a\n"), ("ropewalk.toml", &project_file)]);
-    let open = house.open().await;
+    let open = project.open().await;
     let first = open.approve(json!([update("A", "a.ts")])).await;
     let (one, _) = open.ended(first).await;
     let second = open.approve(json!([update("B", "a.ts")])).await;
@@ -128,7 +128,7 @@ async fn a_stop_ends_the_check_of_a_head_that_is_joined() {
         })
         .await;
     gate.hold();
-    land(&open, &house, &one).await;
+    land(&open, &project, &one).await;
     gate.until_begun(1).await;
     let stop = Payload::BuildStop(request(two.id));
     open.emit(Subject::build(two.id), stop).await;

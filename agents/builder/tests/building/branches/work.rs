@@ -14,8 +14,8 @@ use ropewalk_schemas::{BuildId, Payload, SpecId, Subject};
 use ropewalk_store::{ChangeSet, Location, Query, Store, Versioned};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, LOOK_EVERY, OpenHouse, PATIENCE, git, request, writes};
 use crate::world::listener::Hold;
+use crate::world::project::{LOOK_EVERY, OpenProject, PATIENCE, Project, git, request, writes};
 
 fn one_task() -> Value {
     json!([{
@@ -24,8 +24,8 @@ fn one_task() -> Value {
     }])
 }
 
-fn house() -> House {
-    House::new(&writes("T-1", "a.txt", "good\n", None))
+fn project() -> Project {
+    Project::new(&writes("T-1", "a.txt", "good\n", None))
 }
 
 /// Refuses every push as long as `broken` is there.
@@ -46,7 +46,7 @@ fn broken_git(place: &Path) {
 }
 
 /// Waits until the alerts about work on builds are as wanted.
-async fn until_alerts(open: &OpenHouse, wanted: impl Fn(&[Alert]) -> bool) -> Vec<Alert> {
+async fn until_alerts(open: &OpenProject, wanted: impl Fn(&[Alert]) -> bool) -> Vec<Alert> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         let rows = open.services.store.list::<Alert>(Query::new()).await;
@@ -67,13 +67,13 @@ async fn until_alerts(open: &OpenHouse, wanted: impl Fn(&[Alert]) -> bool) -> Ve
 async fn what_fails_again_and_again_is_shown_on_the_build_and_alerted_until_it_is_done() {
     let place = tempfile::tempdir().unwrap();
     broken_git(place.path());
-    let house = house()
+    let project = project()
         .with_programs(place.path().join("programs"))
         .with(|options| {
             options.tries.backoff = Duration::from_millis(50);
             options.tries.backoff_cap = Duration::from_millis(400);
         });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(one_task()).await;
     let (shown, _) = open
         .until(spec, |build, _| {
@@ -109,11 +109,11 @@ async fn what_fails_again_and_again_is_shown_on_the_build_and_alerted_until_it_i
 async fn what_failed_in_an_earlier_process_is_said_no_more_once_it_is_done() {
     let place = tempfile::tempdir().unwrap();
     broken_git(place.path());
-    let house = house()
+    let project = project()
         .with_programs(place.path().join("programs"))
         .held_by(&Hold::new())
         .with(|options| options.tries.backoff = Duration::from_secs(1));
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(one_task()).await;
     let (build, _) = open
         .until(spec, |build, _| {
@@ -123,16 +123,18 @@ async fn what_failed_in_an_earlier_process_is_said_no_more_once_it_is_done() {
         .await;
     let alerts = until_alerts(&open, |_| true).await;
     assert_eq!(alerts, [], "it has not failed so often yet");
-    // What a person decided meanwhile is no word of it.
+    // What a person decided meanwhile is no word of it, and an earlier program may have told it in words of its own.
     open.change_build(build.id, |build| {
-        let reason = build.reason.take().unwrap_or_default();
-        build.reason = Some(format!("{reason}; left by ada"));
+        let mut failing = build.failing.iter_mut();
+        let publication = failing.find(|one| one.work == "publication").unwrap();
+        publication.shown = "publishing is broken; it is tried again".to_owned();
+        build.reason = Some(format!("{}; left by ada", publication.shown));
     })
     .await;
     open.crash().await;
 
     std::fs::remove_file(place.path().join("broken")).unwrap();
-    let open = house.open().await;
+    let open = project.open().await;
     let (build, _) = open
         .until(spec, |build, _| {
             let reason = build.reason.as_deref();
@@ -146,8 +148,8 @@ async fn what_failed_in_an_earlier_process_is_said_no_more_once_it_is_done() {
 }
 
 /// Changes a build in a store that nobody works on, and has the program have died of `work` on it five times.
-async fn die_of(house: &House, id: BuildId, work: &str, change: impl FnOnce(&mut Build)) {
-    let location = Location::parse("sqlite", &house.state()).unwrap();
+async fn die_of(project: &Project, id: BuildId, work: &str, change: impl FnOnce(&mut Build)) {
+    let location = Location::parse("sqlite", &project.state()).unwrap();
     let store = Store::open(&location, Clock::system()).await.unwrap();
     let row = store.get::<Build>(&id.to_string()).await.unwrap().unwrap();
     let mut after = row.record.clone();
@@ -164,7 +166,7 @@ async fn die_of(house: &House, id: BuildId, work: &str, change: impl FnOnce(&mut
     store.close().await.unwrap();
 }
 
-async fn deaths(open: &OpenHouse) -> Vec<String> {
+async fn deaths(open: &OpenProject) -> Vec<String> {
     let rows = open.services.store.list::<Deaths>(Query::new()).await;
     rows.unwrap()
         .into_iter()
@@ -175,8 +177,8 @@ async fn deaths(open: &OpenHouse) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_whose_publication_ended_the_program_too_often_waits_for_an_answer() {
     for choice in ["try-again", "stop"] {
-        let house = house();
-        let (open, spec) = asked_about_its_branch(&house).await;
+        let project = project();
+        let (open, spec) = asked_about_its_branch(&project).await;
         let [asked] = open.questions("branch_refused").await.try_into().unwrap();
         open.answer_question(asked.id, choice).await;
         open.settled().await;
@@ -191,7 +193,7 @@ async fn a_branch_whose_publication_ended_the_program_too_often_waits_for_an_ans
         let left = open.build(spec).await.unwrap();
         assert_eq!((left.state, left.question), (BuildState::Succeeded, None));
         open.close().await;
-        let open = house.open().await;
+        let open = project.open().await;
         let asked = open.questions("branch_refused").await;
         assert_eq!(asked.len(), 1, "it is left as it is: {asked:?}");
         assert_eq!(deaths(&open).await.len(), 1);
@@ -201,23 +203,23 @@ async fn a_branch_whose_publication_ended_the_program_too_often_waits_for_an_ans
 }
 
 /// Has a build succeed whose branch is gone and is not published again, since the program died of that.
-async fn asked_about_its_branch(house: &House) -> (OpenHouse, SpecId) {
-    let open = house.open().await;
+async fn asked_about_its_branch(project: &Project) -> (OpenProject, SpecId) {
+    let open = project.open().await;
     let spec = open.approve(one_task()).await;
     let (build, _) = open.ended(spec).await;
     open.settled().await;
     open.close().await;
     git(
-        &house.repo(),
+        &project.repo(),
         &["update-ref", "-d", "refs/heads/build/habits"],
     );
-    die_of(house, build.id, "publication", |build| {
+    die_of(project, build.id, "publication", |build| {
         build.published = None;
     })
     .await;
     // Asked once, however often the program starts.
     for _ in 0..2 {
-        let open = house.open().await;
+        let open = project.open().await;
         let asked = open.questions("branch_refused").await;
         assert_eq!(asked.len(), 1, "{asked:?}");
         let told = open.build(spec).await.unwrap().reason.unwrap_or_default();
@@ -225,22 +227,22 @@ async fn asked_about_its_branch(house: &House) -> (OpenHouse, SpecId) {
         assert_eq!(deaths(&open).await.len(), 1);
         open.close().await;
     }
-    assert_eq!(git(&house.repo(), &["branch", "--list", "build/*"]), "");
+    assert_eq!(git(&project.repo(), &["branch", "--list", "build/*"]), "");
 
-    (house.open().await, spec)
+    (project.open().await, spec)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ground_that_ended_the_program_too_often_is_laid_again_on_the_word_of_a_person() {
     for choice in [Some("again"), Some("stop"), None] {
-        let house = house();
-        let open = house.open().await;
+        let project = project();
+        let open = project.open().await;
         let spec = open.approve(one_task()).await;
         let (build, _) = open.ended(spec).await;
         open.settled().await;
         open.close().await;
         // As it was before its ground was laid, with nothing left to do afterwards.
-        die_of(&house, build.id, "ground", |build| {
+        die_of(&project, build.id, "ground", |build| {
             build.state = BuildState::Priming;
             build.completed_at = None;
             build.question = None;
@@ -248,7 +250,7 @@ async fn a_ground_that_ended_the_program_too_often_is_laid_again_on_the_word_of_
             build.published = None;
         })
         .await;
-        let open = house.open().await;
+        let open = project.open().await;
         let held = open.build(spec).await.unwrap();
         assert_eq!(held.state, BuildState::Paused, "{:?}", held.reason);
         let [asked] = open.questions("build_held").await.try_into().unwrap();

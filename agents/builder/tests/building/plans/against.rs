@@ -8,31 +8,31 @@ use ropewalk_schemas::{Payload, RepoPath, SpecId, Subject, TaskId};
 use serde_json::json;
 
 use super::two_builds::update;
-use crate::world::house::{House, OpenHouse, git, task, writes};
+use crate::world::project::{OpenProject, Project, git, task, writes};
 use crate::world::script::{meet, steps};
 
 /// What a task makes of both sides, and what the second build makes of that.
 const JOINED: &str = "mine\nONE\n";
 const DONE: &str = "mine\nONE\nTWO\n";
 
-/// A house whose builds change one file, one after the other.
-fn house() -> House {
+/// A project whose builds change one file, one after the other.
+fn project() -> Project {
     let rules = [
         writes("ONE", "a.txt", "ONE\n", None),
         writes("MERGE-1", "a.txt", JOINED, None),
         writes("TWO", "a.txt", DONE, None),
     ];
-    House::new(&rules.concat()).with_files(&[("a.txt", "a\n")])
+    Project::new(&rules.concat()).with_files(&[("a.txt", "a\n")])
 }
 
 /// Changes the line as somebody does beside the builds.
-fn change(house: &House, open: &OpenHouse) {
-    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+fn change(project: &Project, open: &OpenProject) {
+    std::fs::write(project.repo().join("a.txt"), "mine\n").unwrap();
     open.git(&["commit", "-q", "-a", "-m", "mine"]);
 }
 
 /// Removes the file, as somebody does beside the builds.
-fn remove(_: &House, open: &OpenHouse) {
+fn remove(_: &Project, open: &OpenProject) {
     open.git(&["rm", "-q", "a.txt"]);
     open.git(&["commit", "-q", "-m", "away with it"]);
 }
@@ -40,14 +40,14 @@ fn remove(_: &House, open: &OpenHouse) {
 /// Builds until a person is asked about the second build, which begins after `meanwhile` and has to go on from the first one.
 /// Returns that one, with the specification of the second.
 async fn asked(
-    house: &House,
-    open: &OpenHouse,
-    meanwhile: fn(&House, &OpenHouse),
+    project: &Project,
+    open: &OpenProject,
+    meanwhile: fn(&Project, &OpenProject),
 ) -> (Build, SpecId) {
     let first = open.approve(json!([update("ONE", "a.txt")])).await;
     let (one, _) = open.ended(first).await;
     assert_eq!(one.state, BuildState::Succeeded, "{:?}", one.reason);
-    meanwhile(house, open);
+    meanwhile(project, open);
     let second = open.approve(json!([update("TWO", "a.txt")])).await;
     let (two, _) = open
         .until(second, |_, tasks| {
@@ -73,9 +73,9 @@ async fn asked(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is() {
-    let house = house();
-    let open = house.open().await;
-    let (_, second) = asked(&house, &open, change).await;
+    let project = project();
+    let open = project.open().await;
+    let (_, second) = asked(&project, &open, change).await;
     let two = open.build(second).await.unwrap();
     let tasks = open.tasks(two.id).await;
     let failed = task(&tasks, "TWO");
@@ -90,7 +90,7 @@ async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is()
     for side in ["a.txt", "mine", "ONE"] {
         assert!(failure.error.contains(side), "{side}: {}", failure.error);
     }
-    assert_eq!(house.prompts("TWO"), Vec::<String>::new());
+    assert_eq!(project.prompts("TWO"), Vec::<String>::new());
     assert!(two.follows.is_empty(), "{:?}", two.follows);
     let asked = open.open_question("TWO").await.unwrap();
     assert!(asked.text.contains("a.txt"), "{}", asked.text);
@@ -100,9 +100,9 @@ async fn heads_that_do_not_go_together_are_asked_about_at_once_and_no_model_is()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
-    let house = house();
-    let open = house.open().await;
-    let (one, second) = asked(&house, &open, change).await;
+    let project = project();
+    let open = project.open().await;
+    let (one, second) = asked(&project, &open, change).await;
     let ours = open.build(second).await.unwrap().head.unwrap();
     open.answer("TWO", "guide: Keep the lines of both.").await;
     let (two, tasks) = open.ended(second).await;
@@ -112,11 +112,11 @@ async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
     assert_eq!(merge.state, TaskState::Complete);
     assert_eq!(merge.joins.as_ref(), Some(&theirs));
     let commit = merge.commit.as_ref().unwrap().as_str();
-    let clone = house.state().join("repository.git");
+    let clone = project.state().join("repository.git");
     let shown = git(&clone, &["show", "-s", "--format=%P%n%s", commit]);
     let subject = format!("Merge branch '{}' into {}", one.branch, two.branch);
     assert_eq!(shown, format!("{ours} {theirs}\n{subject}"));
-    let [told] = house.prompts("MERGE-1").try_into().unwrap();
+    let [told] = project.prompts("MERGE-1").try_into().unwrap();
     let told_branch = format!("`{}`", one.branch);
     for part in [
         "<<<<<<<",
@@ -132,7 +132,7 @@ async fn a_task_joins_them_under_the_gate_once_somebody_wants_it_tried_again() {
     let waited = task(&tasks, "TWO");
     assert_eq!(waited.state, TaskState::Complete);
     assert_eq!(waited.block.depends_on, std::slice::from_ref(&merge.id));
-    let [told] = house.prompts("TWO").try_into().unwrap();
+    let [told] = project.prompts("TWO").try_into().unwrap();
     assert!(told.contains("MERGE-1"), "{told}");
     let head = two.head.as_ref().unwrap();
     let left = git(&clone, &["show", &format!("{head}:a.txt")]);
@@ -155,9 +155,9 @@ async fn who_waited_for_a_task_that_joins_them_asks_again_where_somebody_leaves_
         writes("MERGE-2", "a.txt", JOINED, None),
         writes("TWO", "a.txt", DONE, None),
     ];
-    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
-    let open = house.open().await;
-    let (_, second) = asked(&house, &open, change).await;
+    let project = Project::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
+    let open = project.open().await;
+    let (_, second) = asked(&project, &open, change).await;
     let two = joining(&open, second).await;
     leave_out_joining(&open, &two).await;
     let (_, tasks) = open
@@ -171,7 +171,7 @@ async fn who_waited_for_a_task_that_joins_them_asks_again_where_somebody_leaves_
     assert!(failed.block.depends_on.is_empty(), "{failed:?}");
     assert_eq!(task(&tasks, "MERGE-1").state, TaskState::Skipped);
     assert_eq!(tasks.len(), 2, "nothing joins them unasked");
-    assert_eq!(house.prompts("TWO"), Vec::<String>::new());
+    assert_eq!(project.prompts("TWO"), Vec::<String>::new());
     // Whoever wants it tried again has them joined once more.
     open.answer("TWO", "guide: Keep them after all.").await;
     let (two, tasks) = open.ended(second).await;
@@ -184,9 +184,9 @@ async fn who_waited_for_a_task_that_joins_them_asks_again_where_somebody_leaves_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_no_marks_can_show_is_asked_about_again() {
-    let house = house();
-    let open = house.open().await;
-    let (_, second) = asked(&house, &open, remove).await;
+    let project = project();
+    let open = project.open().await;
+    let (_, second) = asked(&project, &open, remove).await;
     open.answer("TWO", "guide: Try it.").await;
     let (two, tasks) = open
         .until(second, |_, tasks| {
@@ -195,7 +195,11 @@ async fn what_no_marks_can_show_is_asked_about_again() {
         })
         .await;
     assert_eq!(tasks.len(), 1, "no task could join them");
-    assert_eq!(house.calls(), 2, "no model is asked but that of the first");
+    assert_eq!(
+        project.calls(),
+        2,
+        "no model is asked but that of the first"
+    );
     assert!(open.open_question("TWO").await.is_some());
     assert!(two.follows.is_empty(), "{:?}", two.follows);
     open.close().await;
@@ -203,9 +207,9 @@ async fn what_no_marks_can_show_is_asked_about_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
-    let house = house();
-    let open = house.open().await;
-    let (one, second) = asked(&house, &open, change).await;
+    let project = project();
+    let open = project.open().await;
+    let (one, second) = asked(&project, &open, change).await;
     open.answer("TWO", "manual").await;
     let (two, _) = open
         .until(second, |build, _| {
@@ -213,7 +217,7 @@ async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
         })
         .await;
     let theirs = join_by_hand(&open, &one, &two);
-    let calls = house.calls();
+    let calls = project.calls();
     let id = TaskId::parse("TWO").unwrap();
     let wish = TaskRetry {
         build_id: two.id,
@@ -231,12 +235,12 @@ async fn what_somebody_joined_by_hand_is_joined_by_no_task() {
         panic!("{tasks:?}")
     };
     assert_eq!(done.commit.as_ref().unwrap().as_str(), theirs);
-    assert_eq!(house.calls(), calls, "no model is asked");
+    assert_eq!(project.calls(), calls, "no model is asked");
     open.close().await;
 }
 
 /// Waits until a task is at joining the branches, which somebody wants tried again.
-async fn joining(open: &OpenHouse, second: SpecId) -> Build {
+async fn joining(open: &OpenProject, second: SpecId) -> Build {
     open.answer("TWO", "guide: Keep the lines of both.").await;
     let (two, _) = open
         .until(second, |_, tasks| {
@@ -247,7 +251,7 @@ async fn joining(open: &OpenHouse, second: SpecId) -> Build {
     two
 }
 
-async fn leave_out_joining(open: &OpenHouse, two: &Build) {
+async fn leave_out_joining(open: &OpenProject, two: &Build) {
     let joining = TaskId::parse("MERGE-1").unwrap();
     let left_out = DecisionMade {
         build_id: two.id,
@@ -262,7 +266,7 @@ async fn leave_out_joining(open: &OpenHouse, two: &Build) {
 }
 
 /// Joins both branches as a person, with what the second task is to do, and returns the commit.
-fn join_by_hand(open: &OpenHouse, one: &Build, two: &Build) -> String {
+fn join_by_hand(open: &OpenProject, one: &Build, two: &Build) -> String {
     let aside = tempfile::tempdir().unwrap();
     let tree = aside.path().join("tree");
     let place = tree.to_str().unwrap();
@@ -285,9 +289,9 @@ async fn who_joins_by_hand_and_leaves_out_the_task_that_was_to_is_not_asked_agai
         steps("MERGE-1", &[meet(&signals.path().join("never"))]),
         writes("TWO", "a.txt", DONE, None),
     ];
-    let house = House::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
-    let open = house.open().await;
-    let (one, second) = asked(&house, &open, change).await;
+    let project = Project::new(&rules.concat()).with_files(&[("a.txt", "a\n")]);
+    let open = project.open().await;
+    let (one, second) = asked(&project, &open, change).await;
     let two = joining(&open, second).await;
     let theirs = join_by_hand(&open, &one, &two);
     leave_out_joining(&open, &two).await;
@@ -297,6 +301,6 @@ async fn who_joins_by_hand_and_leaves_out_the_task_that_was_to_is_not_asked_agai
     let done = task(&tasks, "TWO");
     assert_eq!(done.commit.as_ref().unwrap().as_str(), theirs);
     assert_eq!(task(&tasks, "MERGE-1").state, TaskState::Skipped);
-    assert_eq!(house.prompts("TWO"), Vec::<String>::new());
+    assert_eq!(project.prompts("TWO"), Vec::<String>::new());
     open.close().await;
 }

@@ -8,7 +8,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes, writes_after, writes_slowly};
+use crate::world::project::{OpenProject, Project, task, writes, writes_after, writes_slowly};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
     json!({
@@ -19,7 +19,7 @@ fn plan(id: &str, needs: &[&str]) -> Value {
 }
 
 /// Asserts that no task which waits for another one holds a lock.
-async fn no_lock_while_pending(open: &OpenHouse, tasks: impl AsyncFn() -> Vec<Task>) {
+async fn no_lock_while_pending(open: &OpenProject, tasks: impl AsyncFn() -> Vec<Task>) {
     // The locks are read first: a task that is pending after that was pending while it held them.
     let held = open.held_locks().await;
     let pending: Vec<Task> = tasks()
@@ -36,7 +36,7 @@ async fn no_lock_while_pending(open: &OpenHouse, tasks: impl AsyncFn() -> Vec<Ta
 }
 
 /// Asserts that `after` started and locked its file only when `before` was complete.
-async fn comes_after(open: &OpenHouse, tasks: &[Task], before: &str, after: &str) {
+async fn comes_after(open: &OpenProject, tasks: &[Task], before: &str, after: &str) {
     let finished = task(tasks, before).completed_at.unwrap();
     let attempts = open.attempts(task(tasks, after).build, after).await;
     assert!(attempts[0].started_at >= finished, "`{after}` starts early");
@@ -63,8 +63,8 @@ async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
         writes_slowly("B", "B.txt", "good\n", 300),
         writes("C", "C.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 3);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 3);
+    let open = project.open().await;
     let spec = open
         .approve(json!([
             plan("A", &[]),

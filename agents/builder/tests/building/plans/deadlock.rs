@@ -1,4 +1,4 @@
-//! Attempts that ask for each other's files: they wait with their locks in hand, and a ring of waits is broken.
+//! Attempts that ask for each other's files: they wait with their locks in hand, and a cycle of waits is broken.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use ropewalk_store::{ChangeSet, Query, Versioned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::world::house::{House, OpenHouse, git, task};
+use crate::world::project::{OpenProject, Project, git, task};
 use crate::world::script::{Step, append, append_and_meet, meet, steps};
 
 /// So long that no renewal and no expiry plays a part.
 const LONG_LEASE: Duration = Duration::from_hours(1);
-/// Within this a ring is broken whose last request finds it; the sweep of a monitor would take a minute.
+/// Within this a cycle is broken whose last request finds it; the sweep of a monitor would take a minute.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
 fn update(id: &str, file: &str, priority: u8) -> Value {
@@ -31,13 +31,13 @@ fn update(id: &str, file: &str, priority: u8) -> Value {
 }
 
 /// Two tasks that hold one file each and ask for the other's, `first` before the other one.
-struct Ring {
-    house: House,
+struct Cycle {
+    project: Project,
     /// Where the two say how far they are.
     signals: TempDir,
 }
 
-impl Ring {
+impl Cycle {
     fn new(first: &str) -> Self {
         let signals = tempfile::tempdir().unwrap();
         let signal = |name: &str| signals.path().join(name);
@@ -53,13 +53,13 @@ impl Ring {
         };
         let script =
             rules("ONE", "TWO", "a.ts", &["b.ts"]) + &rules("TWO", "ONE", "b.ts", &["a.ts"]);
-        let house = House::new(&script)
+        let project = Project::new(&script)
             .with(|options| options.lease = LONG_LEASE)
             .with_files(&[("a.ts", "a\n"), ("b.ts", "b\n")]);
-        Self { house, signals }
+        Self { project, signals }
     }
 
-    async fn begin(&self, open: &OpenHouse) -> SpecId {
+    async fn begin(&self, open: &OpenProject) -> SpecId {
         open.approve(json!([update("ONE", "a.ts", 1), update("TWO", "b.ts", 2)]))
             .await
     }
@@ -70,7 +70,7 @@ impl Ring {
     }
 
     /// Checks that the less urgent task gave way, and that both are done.
-    async fn check_end(&self, open: &OpenHouse, spec: SpecId) {
+    async fn check_end(&self, open: &OpenProject, spec: SpecId) {
         let (build, tasks) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
         let survivor = open.attempts(build.id, "ONE").await;
@@ -94,7 +94,7 @@ impl Ring {
 
     /// What the victim had written lies under a preserve ref and on no branch.
     fn check_kept(&self, victim: &Attempt) {
-        let clone = self.house.state().join("repository.git");
+        let clone = self.project.state().join("repository.git");
         let kept = victim.preserve_ref.as_deref().expect("its work is kept");
         let text = git(&clone, &["show", &format!("{kept}:b.ts")]);
         assert_eq!(text, "b\nTWO");
@@ -104,7 +104,7 @@ impl Ring {
     }
 }
 
-async fn waits(open: &OpenHouse) -> Vec<Wait> {
+async fn waits(open: &OpenProject) -> Vec<Wait> {
     let found = open
         .services
         .store
@@ -115,7 +115,7 @@ async fn waits(open: &OpenHouse) -> Vec<Wait> {
 }
 
 /// Waits until so many waits for locks are written down.
-async fn until_waits(open: &OpenHouse, spec: SpecId, number: usize) -> BuildId {
+async fn until_waits(open: &OpenProject, spec: SpecId, number: usize) -> BuildId {
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut feed = open.services.store.feed();
     while waits(open).await.len() != number {
@@ -125,7 +125,7 @@ async fn until_waits(open: &OpenHouse, spec: SpecId, number: usize) -> BuildId {
     open.build(spec).await.unwrap().id
 }
 
-async fn deadlock_alerts(open: &OpenHouse) -> Vec<Value> {
+async fn deadlock_alerts(open: &OpenProject) -> Vec<Value> {
     let events = open.events().await.into_iter();
     events
         .filter(|event| event.0 == "alert.deadlock")
@@ -133,7 +133,7 @@ async fn deadlock_alerts(open: &OpenHouse) -> Vec<Value> {
         .collect()
 }
 
-async fn until_alert(open: &OpenHouse) -> Vec<Value> {
+async fn until_alert(open: &OpenProject) -> Vec<Value> {
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut feed = open.services.store.feed();
     loop {
@@ -146,7 +146,7 @@ async fn until_alert(open: &OpenHouse) -> Vec<Value> {
     }
 }
 
-async fn check_alert_record(open: &OpenHouse) {
+async fn check_alert_record(open: &OpenProject) {
     let alerts = open
         .services
         .store
@@ -160,10 +160,10 @@ async fn check_alert_record(open: &OpenHouse) {
     assert!(alert.cleared_at.is_some(), "{alert:?}");
 }
 
-async fn a_ring_is_broken_at_once(first: &str) {
-    let ring = Ring::new(first);
-    let open = ring.house.open().await;
-    let spec = ring.begin(&open).await;
+async fn a_cycle_is_broken_at_once(first: &str) {
+    let cycle = Cycle::new(first);
+    let open = cycle.project.open().await;
+    let spec = cycle.begin(&open).await;
     let build = until_waits(&open, spec, 1).await;
     let waiting = waits(&open).await;
     assert_eq!(
@@ -184,7 +184,7 @@ async fn a_ring_is_broken_at_once(first: &str) {
             .as_deref()
             .is_some_and(|reason| reason.starts_with("waits for the lock"))
     );
-    ring.close();
+    cycle.close();
     let closed = Instant::now();
     let alerts = until_alert(&open).await;
     let took = closed.elapsed();
@@ -192,42 +192,42 @@ async fn a_ring_is_broken_at_once(first: &str) {
     assert_eq!(alerts.len(), 1);
     assert_eq!(alerts[0]["resolved"], json!(true));
     assert_eq!(alerts[0]["victim"], json!(format!("task/{build}/TWO")));
-    ring.check_end(&open, spec).await;
+    cycle.check_end(&open, spec).await;
     assert_eq!(
         deadlock_alerts(&open).await.len(),
         1,
-        "one alert for one ring"
+        "one alert for one cycle"
     );
     check_alert_record(&open).await;
     open.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_request_that_closes_a_ring_finds_it_and_gives_way() {
-    a_ring_is_broken_at_once("ONE").await;
+async fn the_request_that_closes_a_cycle_finds_it_and_gives_way() {
+    a_cycle_is_broken_at_once("ONE").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_waits_already_gives_way_to_a_more_urgent_request() {
-    a_ring_is_broken_at_once("TWO").await;
+    a_cycle_is_broken_at_once("TWO").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ring_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
+async fn a_cycle_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
     let clock = Clock::manual(Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 1).unwrap());
-    let ring = Ring::new("ONE");
-    let ring = Ring {
-        house: ring
-            .house
+    let cycle = Cycle::new("ONE");
+    let cycle = Cycle {
+        project: cycle
+            .project
             .at_the_time_of(&clock)
             .watched()
             .with(|options| options.check_cycles = false),
-        signals: ring.signals,
+        signals: cycle.signals,
     };
-    let open = ring.house.open().await;
-    let spec = ring.begin(&open).await;
+    let open = cycle.project.open().await;
+    let spec = cycle.begin(&open).await;
     until_waits(&open, spec, 1).await;
-    ring.close();
+    cycle.close();
     let build = until_waits(&open, spec, 2).await;
     assert!(deadlock_alerts(&open).await.is_empty());
     // One interval of the monitor; nothing else moves the time.
@@ -235,11 +235,11 @@ async fn a_ring_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
     let alerts = until_alert(&open).await;
     assert_eq!(alerts[0]["resolved"], json!(false));
     assert_eq!(alerts[0]["cycle"].as_array().unwrap().len(), 2);
-    ring.check_end(&open, spec).await;
+    cycle.check_end(&open, spec).await;
     assert_eq!(
         deadlock_alerts(&open).await.len(),
         1,
-        "one alert for one ring"
+        "one alert for one cycle"
     );
     check_alert_record(&open).await;
     let revoked = open.events().await.into_iter();
@@ -271,10 +271,10 @@ async fn a_file_that_comes_free_is_granted_as_its_holder_left_it() {
             meet(&signal("go")),
         ],
     );
-    let house = House::new(&script)
+    let project = Project::new(&script)
         .with(|options| options.lease = LONG_LEASE)
         .with_files(&[("a.ts", "a\n"), ("b.ts", "b\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = |id: &str, file: &str| {
         let mut plan = update(id, file, 5);
         plan["validation"]["command"] = json!(format!("grep -q {id} {file}"));
@@ -324,10 +324,10 @@ async fn a_file_and_a_link_to_it_that_the_build_made_are_written_by_one_task_at_
     let script = steps("LINK", &[Step::Shell("ln -s real.ts link.ts".to_owned())])
         + &writer("ONE", "link.ts")
         + &writer("TWO", "real.ts");
-    let house = House::new(&script)
+    let project = Project::new(&script)
         .with(|options| options.lease = LONG_LEASE)
         .with_files(&[("real.ts", "a\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = |id: &str, action: &str, file: &str, check: &str, after: &[&str]| {
         json!({
             "id": id, "phase": "api", "action": action, "file": file, "priority": 5, "depends_on": after,
@@ -372,10 +372,10 @@ async fn why_a_model_asked_for_a_file_is_shown_with_its_lock_and_told() {
             append_and_meet("ONE", "a.ts", &says, &goes_on),
         ],
     );
-    let house = House::new(&script)
+    let project = Project::new(&script)
         .with(|options| options.lease = LONG_LEASE)
         .with_files(&[("a.ts", "a\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let mut plan = update("ONE", "a.ts", 5);
     plan["validation"]["command"] = json!("grep -q ONE a.ts");
     let spec = open.approve(json!([plan])).await;
@@ -411,10 +411,10 @@ async fn an_attempt_whose_lock_is_revoked_ends_at_once_with_its_work_kept() {
     let signals = tempfile::tempdir().unwrap();
     let (says, never) = (signals.path().join("says"), signals.path().join("never"));
     let script = steps("ONE", &[append_and_meet("ONE", "a.ts", &says, &never)]);
-    let house = House::new(&script)
+    let project = Project::new(&script)
         .with(|options| options.lease = LONG_LEASE)
         .with_files(&[("a.ts", "a\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let mut plan = update("ONE", "a.ts", 5);
     plan["validation"]["command"] = json!("grep -q ONE a.ts");
     let spec = open.approve(json!([plan])).await;
@@ -433,7 +433,7 @@ async fn an_attempt_whose_lock_is_revoked_ends_at_once_with_its_work_kept() {
     let (build, _) = open.until(spec, |_, tasks| tasks[0].attempts == 2).await;
     let first = &open.attempts(build.id, "ONE").await[0];
     assert_eq!(first.state, AttemptState::Interrupted);
-    let clone = house.state().join("repository.git");
+    let clone = project.state().join("repository.git");
     let kept = first.preserve_ref.as_deref().expect("its work is kept");
     assert_eq!(git(&clone, &["show", &format!("{kept}:a.ts")]), "a\nONE");
     std::fs::write(&never, "").unwrap();

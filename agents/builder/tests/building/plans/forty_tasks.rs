@@ -25,7 +25,7 @@ use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{ComponentName, Payload, SpecId, Subject};
 use ropewalk_tests::soak;
 
-use crate::world::house::{House, OpenHouse, request, task};
+use crate::world::project::{OpenProject, Project, request, task};
 use plan::HELD;
 use reference::{Stretch, makespan};
 use world::World;
@@ -93,10 +93,10 @@ async fn play(seed: u64) -> String {
     } else {
         std::env::temp_dir()
     };
-    let house = House::new_in(&place, &plan::script());
-    let directory = house.directory.path().join("world");
+    let project = Project::new_in(&place, &plan::script());
+    let directory = project.directory.path().join("world");
     let world = World::new(seed, &directory);
-    let house = house
+    let project = project
         .with_files(&plan::FILES)
         .at_the_time_of(&world.clock)
         .paced_by(Arc::clone(&world) as _)
@@ -112,7 +112,7 @@ async fn play(seed: u64) -> String {
                 timeout: Duration::from_secs(5),
             }];
         });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan::tasks(&directory)).await;
     let mut run = Run {
         seed,
@@ -137,7 +137,7 @@ struct Run<'a> {
     seed: u64,
     directory: &'a Path,
     world: &'a World,
-    open: &'a OpenHouse,
+    open: &'a OpenProject,
     spec: SpecId,
     /// When the person answers, by task; gone once it is answered, and noted in `rests`.
     answers: HashMap<String, DateTime<Utc>>,

@@ -11,7 +11,7 @@ use ropewalk_schemas::task::{TaskBlock, TaskState};
 use ropewalk_store::Query;
 use serde_json::json;
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 
 const SCRIPT: &str = r#"
 - agent: build
@@ -33,8 +33,8 @@ const SCRIPT: &str = r#"
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approved_plan_becomes_a_published_branch() {
-    let house = House::new(SCRIPT);
-    let open = house.open().await;
+    let project = Project::new(SCRIPT);
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "src/helper.txt",
@@ -84,7 +84,7 @@ async fn an_approved_plan_becomes_a_published_branch() {
 }
 
 /// Writes the tasks.md of a plan into the folder of its idea.
-fn write_tasks(house: &House, blocks: &[TaskBlock]) {
+pub(crate) fn write_tasks(project: &Project, blocks: &[TaskBlock]) {
     let text = tasks_md::render(&TasksPlan {
         id: SpecId(uuid::Uuid::from_u128(1)),
         title: "Habits",
@@ -92,7 +92,7 @@ fn write_tasks(house: &House, blocks: &[TaskBlock]) {
         context: &[],
         tasks: blocks,
     });
-    let folder = house.state().join("users/ada/ideas/habits/build");
+    let folder = project.state().join("users/ada/ideas/habits/build");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("tasks.md"), text).unwrap();
 }
@@ -103,16 +103,16 @@ async fn a_task_that_waited_for_a_person_began_when_it_was_first_worked_on() {
         ("tests/check.sh", "grep -q good a.txt\n"),
         ("a.txt", "bad\n"),
     ];
-    let house = House::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
+    let project = Project::new(&writes("T-1", "tests/check.sh", "true\n", None)).with_files(&files);
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
         "validation": { "command": "sh tests/check.sh", "expected": "exit 0" },
     }]);
     write_tasks(
-        &house,
+        &project,
         &serde_json::from_value::<Vec<TaskBlock>>(plan.clone()).unwrap(),
     );
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -137,14 +137,14 @@ async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
         writes("T-1", "a.txt", "good\n", Some("Not taken")),
         writes("T-1", "a.txt", "type DATEE is unknown\n", None),
     ];
-    let house = House::new(&rules.concat());
+    let project = Project::new(&rules.concat());
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
         "validation": { "command": "cat a.txt; grep -q good a.txt", "expected": "exit 0" },
     }]);
     let blocks: Vec<TaskBlock> = serde_json::from_value(plan.clone()).unwrap();
-    write_tasks(&house, &blocks);
-    let open = house.open().await;
+    write_tasks(&project, &blocks);
+    let open = project.open().await;
     let spec = open.approve(plan).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -188,8 +188,8 @@ async fn what_is_stored_of_a_task_is_what_its_commit_holds() {
         writes("T-1", "src/one.txt", "good\n", None),
         writes("T-2", "src/two.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = project.open().await;
     let plan = |id: &str, file: &str| {
         json!({
             "id": id, "phase": "api", "action": "CREATE", "file": file,

@@ -7,7 +7,7 @@ use ropewalk_schemas::task::ChangeRequestState;
 use serde_json::json;
 
 use super::two_builds::{check_follows, create, owner, update};
-use crate::world::house::{House, PATIENCE, task};
+use crate::world::project::{PATIENCE, Project, task};
 use crate::world::script::{append, steps};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,14 +17,14 @@ async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
     for (name, file) in ["MAKE_A", "MAKE_B", "MAKE_C"].iter().zip(files) {
         script.push_str(&steps(name, &[append(name, file)]));
     }
-    let house = House::new(&script)
+    let project = Project::new(&script)
         .with(|options| options.loops = 3)
         .watched();
     // The plan in the folder is none, so that the branch of each gets its own.
-    let folder = house.state().join("users/ada/ideas/habits/build");
+    let folder = project.state().join("users/ada/ideas/habits/build");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
-    let open = house.open().await;
+    let open = project.open().await;
     let first = open
         .approve(json!([
             create("MAKE_A", "a.ts"),
@@ -68,7 +68,7 @@ async fn one_answer_hands_over_every_file_that_its_task_asks_for() {
     for file in files {
         assert_eq!(owner(&open, file).await.unwrap().build, two.id);
     }
-    check_follows(&open, &house, two.id, &one).await;
+    check_follows(&open, &project, two.id, &one).await;
     let plan = open.git(&[
         "show",
         &format!("{}:ideas/habits/build/tasks.md", two.branch),

@@ -12,7 +12,7 @@ use ropewalk_schemas::{ComponentName, RepoPath, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, git, task, writes, writes_after, writes_slowly};
+use crate::world::project::{OpenProject, Project, git, task, writes, writes_after, writes_slowly};
 use crate::world::script::{append_and_meet, meet, steps};
 
 fn plan(id: &str, file: &str) -> Value {
@@ -22,7 +22,7 @@ fn plan(id: &str, file: &str) -> Value {
     })
 }
 
-async fn span(open: &OpenHouse, build: &Build, id: &str) -> (DateTime<Utc>, DateTime<Utc>) {
+async fn span(open: &OpenProject, build: &Build, id: &str) -> (DateTime<Utc>, DateTime<Utc>) {
     let attempts: Vec<Attempt> = open.attempts(build.id, id).await;
     (
         attempts[0].started_at,
@@ -41,8 +41,8 @@ async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
         // Keeps what A wrote.
         writes("C", "a.txt", "A\nC\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 3);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 3);
+    let open = project.open().await;
     let spec = open
         .approve(json!([
             plan("A", "a.txt"),
@@ -91,8 +91,8 @@ async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
 async fn an_attempt_that_lost_its_lock_cannot_land() {
     let signals = tempfile::tempdir().unwrap();
     let go = signals.path().join("go");
-    let house = House::new(&writes_after("A", "a.txt", "A\n", &go));
-    let open = house.open().await;
+    let project = Project::new(&writes_after("A", "a.txt", "A\n", &go));
+    let open = project.open().await;
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
     open.until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
@@ -123,8 +123,8 @@ async fn an_attempt_that_lost_its_lock_cannot_land() {
 }
 
 /// Opens a build whose first task has landed and whose second is at work, and goes on when the test says so.
-async fn half_built(house: &House) -> (OpenHouse, SpecId) {
-    let open = house.open().await;
+async fn half_built(project: &Project) -> (OpenProject, SpecId) {
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("A", "a.txt"), plan("B", "b.txt")]))
         .await;
@@ -137,20 +137,20 @@ async fn half_built(house: &House) -> (OpenHouse, SpecId) {
     (open, spec)
 }
 
-fn in_two_steps(go: &Path) -> House {
+fn in_two_steps(go: &Path) -> Project {
     let rules = [
         writes("A", "a.txt", "A\n", None),
         writes_after("B", "b.txt", "B\n", go),
     ];
-    House::new(&rules.concat()).with(|options| options.loops = 1)
+    Project::new(&rules.concat()).with(|options| options.loops = 1)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
     let signals = tempfile::tempdir().unwrap();
     let go = signals.path().join("go");
-    let house = in_two_steps(&go);
-    let (open, spec) = half_built(&house).await;
+    let project = in_two_steps(&go);
+    let (open, spec) = half_built(&project).await;
     let theirs = open.git(&[
         "commit-tree",
         "-m",
@@ -184,8 +184,8 @@ async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
 async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
     let signals = tempfile::tempdir().unwrap();
     let go = signals.path().join("go");
-    let house = in_two_steps(&go);
-    let (open, spec) = half_built(&house).await;
+    let project = in_two_steps(&go);
+    let (open, spec) = half_built(&project).await;
     let aside = tempfile::tempdir().unwrap();
     let aside = aside.path().join("tree");
     let tree = aside.to_str().unwrap();
@@ -218,8 +218,8 @@ async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
 async fn what_leaves_out_landed_work_is_not_offered_to_build_on() {
     let signals = tempfile::tempdir().unwrap();
     let go = signals.path().join("go");
-    let house = in_two_steps(&go);
-    let (open, spec) = half_built(&house).await;
+    let project = in_two_steps(&go);
+    let (open, spec) = half_built(&project).await;
     open.git(&["update-ref", "refs/heads/build/habits", "main"]);
     std::fs::write(&go, "").unwrap();
     open.until(spec, |build, _| build.state == BuildState::Paused)
@@ -237,8 +237,8 @@ async fn another_build_waits_for_the_owner_of_a_file() {
         writes("Z", "a.txt", "A\nZ\n", None),
         writes("Y", "y.txt", "Y\n", None),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let first = open.approve(json!([plan("A", "a.txt")])).await;
     let (owner, _) = open.ended(first).await;
     let second = open
@@ -277,8 +277,9 @@ async fn another_build_waits_for_the_owner_of_a_file() {
 async fn a_living_holder_never_loses_its_lock() {
     // Twice as long as an unrenewed lock lives, which a busy machine does not stand still for.
     let rules = [writes_slowly("A", "a.txt", "A\n", 12_000)];
-    let house = House::new(&rules.concat()).with(|options| options.lease = Duration::from_secs(6));
-    let open = house.open().await;
+    let project =
+        Project::new(&rules.concat()).with(|options| options.lease = Duration::from_secs(6));
+    let open = project.open().await;
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -288,9 +289,9 @@ async fn a_living_holder_never_loses_its_lock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
-    let house = House::new(&writes("A", "a.txt", "A\n", None))
+    let project = Project::new(&writes("A", "a.txt", "A\n", None))
         .with(|options| options.lease = Duration::from_secs(6));
-    let open = house.open().await;
+    let open = project.open().await;
     // Held by an attempt of another process that is gone.
     let mut changes = ChangeSet::new();
     changes.grant(Lease {

@@ -9,19 +9,19 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
 use super::two_builds::{create, owner, update};
-use crate::world::house::{House, OpenHouse, request, task, writes};
+use crate::world::project::{OpenProject, Project, request, task, writes};
 
-fn house() -> House {
+fn project() -> Project {
     let rules = [
         writes("ONE", "a.txt", "ONE\n", None),
         writes("OTHER", "b.txt", "OTHER\n", None),
         writes("TWO", "a.txt", "TWO\n", None),
     ];
-    House::new(&rules.concat()).with_files(&[("a.txt", "a\n")])
+    Project::new(&rules.concat()).with_files(&[("a.txt", "a\n")])
 }
 
 /// Builds until nothing is left of the second build but a task that asked the first one for a file.
-async fn asked(open: &OpenHouse) -> (Build, SpecId, Build) {
+async fn asked(open: &OpenProject) -> (Build, SpecId, Build) {
     let first = open.approve(json!([update("ONE", "a.txt")])).await;
     let (one, _) = open.ended(first).await;
     assert_eq!(one.state, BuildState::Succeeded, "{:?}", one.reason);
@@ -74,7 +74,7 @@ fn given(one: &Build, two: &Build) -> (Subject, Payload) {
 }
 
 /// Checks that nothing of the task is left: no wait, no lock, no request that anybody would have to decide about.
-async fn check_nothing_is_left(open: &OpenHouse, second: SpecId) {
+async fn check_nothing_is_left(open: &OpenProject, second: SpecId) {
     let (build, tasks) = open.ended(second).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let left = task(&tasks, "TWO");
@@ -89,8 +89,8 @@ async fn check_nothing_is_left(open: &OpenHouse, second: SpecId) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_given_after_its_task_was_left_out_stays_with_its_owner() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (one, second, two) = asked(&open).await;
     let (subject, payload) = left_out(&two);
     open.emit(subject, payload).await;
@@ -105,8 +105,8 @@ async fn a_file_that_is_given_after_its_task_was_left_out_stays_with_its_owner()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_given_as_its_task_is_left_out_revives_nothing() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (one, second, two) = asked(&open).await;
     // In whichever order they are handled.
     let mut changes = ChangeSet::new();
@@ -120,8 +120,8 @@ async fn a_file_that_is_given_as_its_task_is_left_out_revives_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_answered_after_a_person_stopped_the_build_sets_nothing_going() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (_, second, two) = asked(&open).await;
     let stop = Payload::BuildStop(request(two.id));
     open.emit(Subject::build(two.id), stop).await;

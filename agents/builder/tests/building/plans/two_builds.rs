@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, RepoPath, Subject, 
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, PATIENCE, git, task};
+use crate::world::project::{OpenProject, PATIENCE, Project, git, task};
 use crate::world::script::{append, append_and_meet, meet, steps};
 
 pub(crate) fn update(id: &str, file: &str) -> Value {
@@ -31,67 +31,64 @@ pub(crate) fn create(id: &str, file: &str) -> Value {
 }
 
 /// Merges the branch of a build as a person does.
-pub(crate) async fn land(open: &OpenHouse, house: &House, build: &Build) {
+pub(crate) async fn land(open: &OpenProject, project: &Project, build: &Build) {
     open.git(&["merge", "-q", "--no-ff", "-m", "land it", &build.branch]);
     let merged = BuildMerged {
         build_id: build.id,
         idea_slug: build.idea.clone(),
         into: "main".to_owned(),
-        commit_id: CommitId::parse(&git(&house.repo(), &["rev-parse", "main"])).unwrap(),
+        commit_id: CommitId::parse(&git(&project.repo(), &["rev-parse", "main"])).unwrap(),
         merged_by: "ada".to_owned(),
     };
     let subject = Subject::build(build.id);
     open.emit(subject, Payload::BuildMerged(merged)).await;
 }
 
-async fn waits_of(open: &OpenHouse, build: BuildId, id: &str) -> Vec<Wait> {
+async fn waits_of(open: &OpenProject, build: BuildId, id: &str) -> Vec<Wait> {
     let query = Query::new().equal("waiter", format!("task/{build}/{id}"));
     let found = open.services.store.list::<Wait>(query).await.unwrap();
     found.into_iter().map(Versioned::into_inner).collect()
 }
 
-async fn all_waits(open: &OpenHouse) -> Vec<Wait> {
+async fn all_waits(open: &OpenProject) -> Vec<Wait> {
     let found = open.services.store.list::<Wait>(Query::new()).await;
     let found = found.unwrap().into_iter();
     found.map(Versioned::into_inner).collect()
 }
 
-pub(crate) async fn owner(open: &OpenHouse, file: &str) -> Option<Ownership> {
+pub(crate) async fn owner(open: &OpenProject, file: &str) -> Option<Ownership> {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
     let mut rows = rows.unwrap().into_iter().map(Versioned::into_inner);
     rows.find(|row| row.path.as_str() == file && !row.ended)
 }
 
-async fn count(open: &OpenHouse, event: &str) -> usize {
-    open.events()
-        .await
-        .iter()
-        .filter(|found| found.0 == event)
-        .count()
+async fn count(open: &OpenProject, event: &str) -> usize {
+    let events = open.events().await;
+    events.iter().filter(|found| found.0 == event).count()
 }
 
-fn contains(house: &House, head: &CommitId, ancestor: &CommitId) -> bool {
-    let clone = house.state().join("repository.git");
+fn contains(project: &Project, head: &CommitId, ancestor: &CommitId) -> bool {
+    let clone = project.state().join("repository.git");
     let base = git(&clone, &["merge-base", head.as_str(), ancestor.as_str()]);
     base == ancestor.as_str()
 }
 
 /// Checks that a build stands on the head of another one, seen by the gate, and says so.
-pub(crate) async fn check_follows(open: &OpenHouse, house: &House, build: BuildId, other: &Build) {
-    let row = open
-        .services
-        .store
-        .get::<Build>(&build.to_string())
-        .await
-        .unwrap()
-        .unwrap();
+pub(crate) async fn check_follows(
+    open: &OpenProject,
+    project: &Project,
+    build: BuildId,
+    other: &Build,
+) {
+    let row = open.services.store.get::<Build>(&build.to_string()).await;
+    let row = row.unwrap().unwrap();
     let [followed] = &row.follows[..] else {
         panic!("it follows one build: {:?}", row.follows)
     };
     assert_eq!(followed.build, other.id);
     let head = row.head.as_ref().unwrap();
-    assert!(contains(house, head, &followed.commit));
-    let clone = house.state().join("repository.git");
+    assert!(contains(project, head, &followed.commit));
+    let clone = project.state().join("repository.git");
     let merges = git(&clone, &["rev-list", "--merges", head.as_str()]);
     let evidence = open.evidence(build).await;
     for merge in merges.lines() {
@@ -131,10 +128,10 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
         steps("C", &[append("C", "a.ts")]),
         steps("D", &[append("D", "b.ts")]),
     ];
-    let house = House::new(&script.concat())
+    let project = Project::new(&script.concat())
         .with(|options| options.loops = 3)
         .with_files(&[("a.ts", "a\n"), ("b.ts", "b\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let first = open
         .approve(json!([
             update("A", "a.ts"),
@@ -162,10 +159,10 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
         })
         .await;
     assert_eq!(task(&waiting, "D").attempts, 0);
-    land(&open, &house, &one).await;
+    land(&open, &project, &one).await;
     let (two, done) = open.ended(second).await;
     assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
-    land(&open, &house, &two).await;
+    land(&open, &project, &two).await;
     for (file, expected) in [("a.ts", ["A", "C"]), ("b.ts", ["B", "D"])] {
         assert_eq!(
             lines(&open.git(&["show", &format!("main:{file}")])),
@@ -182,13 +179,13 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
     assert!(span(&c).0 >= span(&a).1, "C begins when A has ended");
     assert!(span(&d).0 >= span(&b).1, "D begins when B has ended");
     let commit = |tasks: &[Task], id: &str| task(tasks, id).commit.clone().unwrap();
-    assert!(contains(&house, &c[0].base, &commit(&tasks, "A")));
+    assert!(contains(&project, &c[0].base, &commit(&tasks, "A")));
     assert!(contains(
-        &house,
+        &project,
         &d.last().unwrap().base,
         &commit(&tasks, "B")
     ));
-    check_follows(&open, &house, two.id, &one).await;
+    check_follows(&open, &project, two.id, &one).await;
     for tasks in [&tasks, &done] {
         assert!(
             tasks.iter().all(|task| task.failures.is_empty()),
@@ -200,7 +197,7 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
 }
 
 /// Waits until a task waits for no lock, which is within a tick of its release.
-async fn lock_is_no_longer_waited_for(open: &OpenHouse, build: BuildId, task: &str) {
+async fn lock_is_no_longer_waited_for(open: &OpenProject, build: BuildId, task: &str) {
     let released = Instant::now();
     let is_lease = |wait: &Wait| matches!(wait.resource, Resource::Lease { .. });
     while waits_of(open, build, task).await.iter().any(is_lease) {
@@ -230,12 +227,12 @@ async fn a_loop_does_other_work_while_a_task_waits_for_the_file_of_an_urgent_bui
         steps("HABITS", &[append("HABITS", "habits.ts")]),
         steps("BADGE", &[append("BADGE", "badge.ts")]),
     ];
-    let house = House::new(&script.concat()).with_files(&[
+    let project = Project::new(&script.concat()).with_files(&[
         ("streaks.ts", "s\n"),
         ("habits.ts", "h\n"),
         ("badge.ts", "b\n"),
     ]);
-    let open = house.open().await;
+    let open = project.open().await;
     let urgent = Priority::new(1).unwrap();
     let fixing = open
         .store_plan(json!([update("FIX", "habits.ts")]), None, urgent)
@@ -275,15 +272,15 @@ async fn a_loop_does_other_work_while_a_task_waits_for_the_file_of_an_urgent_bui
         .await;
     lock_is_no_longer_waited_for(&open, build.id, "HABITS").await;
     let (fix, fixed) = open.ended(fixing).await;
-    land(&open, &house, &fix).await;
+    land(&open, &project, &fix).await;
     let (build, _) = open.ended(streaks).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let habits = open.attempts(build.id, "HABITS").await;
     assert_eq!(habits.len(), 1);
     let fix_commit = task(&fixed, "FIX").commit.clone().unwrap();
-    assert!(contains(&house, &habits[0].base, &fix_commit));
-    check_follows(&open, &house, build.id, &fix).await;
-    land(&open, &house, &build).await;
+    assert!(contains(&project, &habits[0].base, &fix_commit));
+    check_follows(&open, &project, build.id, &fix).await;
+    land(&open, &project, &build).await;
     assert_eq!(
         lines(&open.git(&["show", "main:habits.ts"])),
         ["FIX", "HABITS"]
@@ -294,7 +291,7 @@ async fn a_loop_does_other_work_while_a_task_waits_for_the_file_of_an_urgent_bui
 
 /// Build 1 owns a file and still works; build 2 wants to change it, and to make one that nobody owns.
 struct Contest {
-    house: House,
+    project: Project,
     go: PathBuf,
 }
 
@@ -329,12 +326,12 @@ impl Contest {
             .concat()
             .replace("echo session", "mkdir -p types; echo session");
         let script = script.replace("echo new", "mkdir -p utils; echo new");
-        let house = House::new(&script)
+        let project = Project::new(&script)
             .with(|options| options.loops = 3)
             .with_files(&[("hold.ts", "h\n")])
             .watched();
         Self {
-            house,
+            project,
             go: signal("go"),
         }
     }
@@ -342,7 +339,7 @@ impl Contest {
     /// Goes as far as build 2 can come alone.
     async fn begin(
         &self,
-        open: &OpenHouse,
+        open: &OpenProject,
     ) -> (Build, ropewalk_schemas::SpecId, ropewalk_schemas::SpecId) {
         let mut again = update("AGAIN", "types/session.ts");
         again["depends_on"] = json!(["MAKE"]);
@@ -410,7 +407,7 @@ impl Contest {
 async fn an_approved_change_is_made_once_on_top_of_what_the_owner_has() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
-    let open = contest.house.open().await;
+    let open = contest.project.open().await;
     let (one, first, second) = contest.begin(&open).await;
     open.answer("SESSION", "go-on").await;
     let (two, tasks) = open.ended(second).await;
@@ -431,13 +428,13 @@ async fn an_approved_change_is_made_once_on_top_of_what_the_owner_has() {
         owner(&open, "types/session.ts").await.unwrap().build,
         two.id
     );
-    check_follows(&open, &contest.house, two.id, &one).await;
+    check_follows(&open, &contest.project, two.id, &one).await;
     contest.let_go();
     let (one, _) = open.ended(first).await;
     assert_eq!(one.state, BuildState::Succeeded, "{:?}", one.reason);
     // Ownership ends with the merge.
     for build in [&one, &two] {
-        land(&open, &contest.house, build).await;
+        land(&open, &contest.project, build).await;
     }
     open.settled().await;
     for file in ["types/session.ts", "utils/new.ts", "hold.ts"] {
@@ -451,7 +448,7 @@ async fn an_approved_change_is_made_once_on_top_of_what_the_owner_has() {
 async fn a_refused_change_leaves_its_task_blocked_with_that_reason() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
-    let open = contest.house.open().await;
+    let open = contest.project.open().await;
     let (one, _, second) = contest.begin(&open).await;
     open.answer("SESSION", "refuse").await;
     let (two, tasks) = open
@@ -487,9 +484,9 @@ async fn a_refused_change_leaves_its_task_blocked_with_that_reason() {
 async fn an_abandoned_build_gives_its_files_back_and_ends_the_waits_for_them() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
-    let open = contest.house.open().await;
+    let open = contest.project.open().await;
     let (one, first, second) = contest.begin(&open).await;
-    let stop = crate::world::house::request(one.id);
+    let stop = crate::world::project::request(one.id);
     open.emit(Subject::build(one.id), Payload::BuildStop(stop))
         .await;
     // It may come back, so what it owns stays its own, and who waits is told that it stands still.
@@ -534,7 +531,7 @@ async fn an_abandoned_build_gives_its_files_back_and_ends_the_waits_for_them() {
 async fn who_no_longer_owns_a_file_decides_nothing_about_it() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
-    let open = contest.house.open().await;
+    let open = contest.project.open().await;
     let (one, _, second) = contest.begin(&open).await;
     let two = open.build(second).await.unwrap();
     let stranger = BuildId(open.services.ids.next());
@@ -577,7 +574,7 @@ async fn who_no_longer_owns_a_file_decides_nothing_about_it() {
 async fn a_build_that_becomes_more_urgent_than_the_owner_goes_first() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
-    let open = contest.house.open().await;
+    let open = contest.project.open().await;
     let (one, _, second) = contest.begin(&open).await;
     let build_id = open.build(second).await.unwrap().id;
     let wish = Payload::BuildPriority(BuildPriority {
@@ -593,7 +590,7 @@ async fn a_build_that_becomes_more_urgent_than_the_owner_goes_first() {
     assert!(decided.iter().any(|(_, data)| preempts(data)));
     let file = owner(&open, "types/session.ts").await.unwrap();
     assert_eq!(file.build, two.id);
-    check_follows(&open, &contest.house, two.id, &one).await;
+    check_follows(&open, &contest.project, two.id, &one).await;
     contest.let_go();
     open.close().await;
 }

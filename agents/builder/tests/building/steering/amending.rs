@@ -3,6 +3,8 @@
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, Predecessor};
 use ropewalk_schemas::document;
+use ropewalk_schemas::document::tasks_md::{self, Journal};
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::question::QuestionState;
@@ -12,8 +14,9 @@ use ropewalk_schemas::{BuildId, Payload, Priority, Slug, SpecId, Subject, UserSl
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
+use crate::plans::lifecycle::write_tasks;
 use crate::plans::two_builds::land;
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 
 fn plan(second: &str) -> Value {
     let block = |id: &str, file: &str, says: &str, needs: &[&str]| {
@@ -32,12 +35,12 @@ fn plan(second: &str) -> Value {
 }
 
 /// Stores and approves the second revision of a specification.
-async fn amend(open: &OpenHouse, spec: SpecId, tasks: Value) {
+async fn amend(open: &OpenProject, spec: SpecId, tasks: Value) {
     amend_as(open, spec, 2, tasks).await;
 }
 
 /// Stores and approves a later revision of a specification.
-pub(super) async fn amend_as(open: &OpenHouse, spec: SpecId, number: u32, tasks: Value) {
+pub(super) async fn amend_as(open: &OpenProject, spec: SpecId, number: u32, tasks: Value) {
     let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
     let text = Document {
         title: "Habits".to_owned(),
@@ -81,8 +84,8 @@ async fn only_what_an_amendment_touches_is_built_again() {
         writes("T-2", "b.txt", "second\n", None),
         writes("T-3", "c.txt", "third\n", None),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     let (first, landed) = open.ended(spec).await;
     assert_eq!(first.state, BuildState::Succeeded, "{:?}", first.reason);
@@ -101,9 +104,9 @@ async fn only_what_an_amendment_touches_is_built_again() {
             "{id}"
         );
         assert!(open.attempts(second.id, id).await.is_empty(), "{id}");
-        assert_eq!(house.prompts(id).len(), 1, "{id} was asked for once");
+        assert_eq!(project.prompts(id).len(), 1, "{id} was asked for once");
     }
-    for told in house.prompts("T-2") {
+    for told in project.prompts("T-2") {
         assert!(told.contains("Said it in a.txt, on line 1."), "{told}");
     }
     let again = task(&tasks, "T-2");
@@ -136,6 +139,67 @@ async fn only_what_an_amendment_touches_is_built_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_and_learned_of_a_kept_task_travels_with_every_later_revision() {
+    let rules = [
+        writes("T-1", "a.txt", "good\n", Some("Not taken")).replace("Done.", "Said it well."),
+        writes("T-1", "a.txt", "type DATEE is unknown\n", None),
+        writes("T-2", "b.txt", "third\n", Some("say third")).replace("Done.", "Said the third."),
+        writes("T-2", "b.txt", "second\n", Some("say second")),
+        writes("T-2", "b.txt", "first\n", None),
+    ];
+    let plan = |says: &str| {
+        json!([
+            {
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+                "validation": { "command": "cat a.txt; grep -q good a.txt", "expected": "exit 0" },
+            },
+            {
+                "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt",
+                "requirements": [{ "text": format!("say {says}") }],
+                "validation": { "command": format!("grep -q {says} b.txt"), "expected": "exit 0" },
+                "depends_on": ["T-1"],
+            },
+        ])
+    };
+    let project = Project::new(&rules.concat());
+    let blocks: Vec<TaskBlock> = serde_json::from_value(plan("first")).unwrap();
+    write_tasks(&project, &blocks);
+    let open = project.open().await;
+    let spec = open.approve(plan("first")).await;
+    let (first, _) = open.ended(spec).await;
+    assert_eq!(first.state, BuildState::Succeeded, "{:?}", first.reason);
+    let began = open.attempts(first.id, "T-1").await[0].started_at;
+    let learned = open.services.store.list::<KnowledgeItem>(Query::new());
+    let learned = learned.await.unwrap();
+    assert_eq!(learned.len(), 1, "{learned:?}");
+    let mut before = first;
+    // A revision of a revision keeps what it did not do itself.
+    for (number, says) in [(2, "second"), (3, "third")] {
+        amend_as(&open, spec, number, plan(says)).await;
+        let next = open.newest_build(spec, &before).await;
+        assert_eq!(next.state, BuildState::Succeeded, "{:?}", next.reason);
+        assert!(open.attempts(next.id, "T-1").await.is_empty());
+        before = next;
+    }
+    let told = open.git(&["show", "build/habits:ideas/habits/build/tasks.md"]);
+    let told = tasks_md::parse(&told).unwrap();
+    let log = told.journal(Journal::ExecutionLog);
+    let ends = [" T-1: Said it well.", " T-2: Said the third."];
+    assert_eq!(log.len(), ends.len(), "{log:?}");
+    for (line, end) in log.iter().zip(ends) {
+        assert!(line.ends_with(end), "{log:?}");
+    }
+    let found = told.journal(Journal::Discoveries);
+    assert_eq!(found, [learned[0].content.as_str()]);
+    let kept = &told.entries()[0].progress;
+    assert_eq!(kept.status, TaskState::Complete);
+    // Times are written by the second.
+    let started = kept.started_at.map(|at| at.timestamp());
+    assert_eq!(started, Some(began.timestamp()));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_that_made_nothing_leaves_what_lay_there_before_to_an_amended_task() {
     let one = |says: &str| {
         json!([{
@@ -154,8 +218,8 @@ async fn an_attempt_that_made_nothing_leaves_what_lay_there_before_to_an_amended
         gives_up.to_owned(),
         writes("T-1", "a.txt", "half\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.tries.tries = 1);
+    let open = project.open().await;
     let spec = open.approve(one("second")).await;
     let is_failed = |attempts: u32| {
         move |_: &ropewalk_schemas::build::Build, tasks: &[ropewalk_schemas::task::Task]| {
@@ -182,11 +246,11 @@ async fn what_a_landed_build_owned_is_owned_anew_only_by_who_changes_it() {
         writes("T-2", "b.txt", "second\n", None),
         writes("T-3", "c.txt", "third\n", None),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     let (first, _) = open.ended(spec).await;
-    land(&open, &house, &first).await;
+    land(&open, &project, &first).await;
     open.settled().await;
     amend(&open, spec, plan("changed")).await;
     let second = open.newest_build(spec, &first).await;
@@ -215,8 +279,8 @@ async fn an_amended_build_follows_whom_the_earlier_one_followed_and_ends_its_que
         writes("T-2", "b.txt", "bad\n", None),
         writes("T-3", "c.txt", "third\n", None),
     ];
-    let house = House::new(&rules.concat());
-    let open = house.open().await;
+    let project = Project::new(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     let (first, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)

@@ -7,11 +7,11 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 use serde_json::json;
 
-use super::second_task::{failed, house, retry};
-use crate::world::house::{House, OpenHouse, git, task, writes};
+use super::second_task::{failed, project, retry};
+use crate::world::project::{OpenProject, Project, git, task, writes};
 
 /// Builds until the second task has failed, and a person says that they fix it, on a branch that has what landed.
-async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
+async fn left_to_a_person(open: &OpenProject) -> (SpecId, Build) {
     let spec = failed(open).await;
     open.answer("T-2", "manual").await;
     let (build, _) = open
@@ -23,11 +23,11 @@ async fn left_to_a_person(open: &OpenHouse) -> (SpecId, Build) {
 }
 
 /// Commits files on the branch of the build as a person, and returns the commit.
-fn commit(open: &OpenHouse, files: &[(&str, &str)]) -> String {
+fn commit(open: &OpenProject, files: &[(&str, &str)]) -> String {
     commit_with(open, "Fix it myself", files)
 }
 
-fn commit_with(open: &OpenHouse, message: &str, files: &[(&str, &str)]) -> String {
+fn commit_with(open: &OpenProject, message: &str, files: &[(&str, &str)]) -> String {
     let aside = tempfile::tempdir().unwrap();
     let aside = aside.path().join("tree");
     let tree = aside.to_str().unwrap();
@@ -42,7 +42,7 @@ fn commit_with(open: &OpenHouse, message: &str, files: &[(&str, &str)]) -> Strin
     theirs
 }
 
-async fn succeeded(open: &OpenHouse, spec: SpecId) -> (Build, Vec<Task>) {
+async fn succeeded(open: &OpenProject, spec: SpecId) -> (Build, Vec<Task>) {
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Succeeded)
         .await;
@@ -55,14 +55,14 @@ async fn succeeded(open: &OpenHouse, spec: SpecId) -> (Build, Vec<Task>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fix_by_hand_lands_without_a_model_once_its_task_is_tried_again() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (spec, build) = left_to_a_person(&open).await;
     let theirs = commit(&open, &[("T-2.txt", "good\n")]);
-    let calls = house.calls();
+    let calls = project.calls();
     retry(&open, &build, None).await;
     let (build, tasks) = succeeded(&open, spec).await;
-    assert_eq!(house.calls(), calls, "no model was asked");
+    assert_eq!(project.calls(), calls, "no model was asked");
     assert_eq!(
         task(&tasks, "T-2").commit.as_ref().unwrap().as_str(),
         theirs
@@ -79,11 +79,11 @@ async fn a_fix_by_hand_lands_without_a_model_once_its_task_is_tried_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fix_by_hand_that_does_not_pass_is_asked_about_and_built_on() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (spec, build) = left_to_a_person(&open).await;
     let theirs = commit(&open, &[("T-2.txt", "still bad\n")]);
-    let calls = house.calls();
+    let calls = project.calls();
     retry(&open, &build, None).await;
     let (paused, tasks) = open
         .until(spec, |build, tasks| {
@@ -94,10 +94,10 @@ async fn a_fix_by_hand_that_does_not_pass_is_asked_about_and_built_on() {
     assert_eq!(paused.state, BuildState::Paused);
     let told = task(&tasks, "T-2").reason.clone().unwrap();
     assert!(told.contains("does not pass its check yet"), "{told}");
-    assert_eq!(house.calls(), calls, "a person decides first");
+    assert_eq!(project.calls(), calls, "a person decides first");
     open.answer_about_build("build-on-top").await;
     let (build, _) = succeeded(&open, spec).await;
-    assert!(house.calls() > calls, "a model went on from it");
+    assert!(project.calls() > calls, "a model went on from it");
     let head = build.head.as_ref().unwrap().as_str();
     open.git(&["merge-base", "--is-ancestor", &theirs, head]);
     open.close().await;
@@ -105,19 +105,19 @@ async fn a_fix_by_hand_that_does_not_pass_is_asked_about_and_built_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_task_puts_on_the_branch_is_no_fix_by_hand() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (spec, build) = left_to_a_person(&open).await;
     // What a task leaves there that lands while this one begins.
     let message = format!("Do more\n\nRopewalk-Execution: {}", build.id);
     commit_with(&open, &message, &[("T-3.txt", "good\n")]);
-    let calls = house.calls();
+    let calls = project.calls();
     retry(&open, &build, None).await;
     open.until(spec, |_, tasks| {
         task(tasks, "T-2").state == TaskState::Complete
     })
     .await;
-    assert!(house.calls() > calls, "a model was asked");
+    assert!(project.calls() > calls, "a model was asked");
     let attempts = open.attempts(build.id, "T-2").await;
     let told = attempts.last().unwrap().summary.as_deref();
     assert!(
@@ -129,8 +129,8 @@ async fn what_another_task_puts_on_the_branch_is_no_fix_by_hand() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fix_that_the_build_went_on_upon_already_needs_no_model_either() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (spec, build) = left_to_a_person(&open).await;
     let theirs = commit(&open, &[("T-2.txt", "good\n")]);
     // What another landing finds on the branch, and what a person says of it.
@@ -139,10 +139,10 @@ async fn a_fix_that_the_build_went_on_upon_already_needs_no_model_either() {
         build.published.clone_from(&build.head);
     })
     .await;
-    let calls = house.calls();
+    let calls = project.calls();
     retry(&open, &build, None).await;
     let (_, tasks) = succeeded(&open, spec).await;
-    assert_eq!(house.calls(), calls, "no model was asked");
+    assert_eq!(project.calls(), calls, "no model was asked");
     assert_eq!(
         task(&tasks, "T-2").commit.as_ref().unwrap().as_str(),
         theirs
@@ -156,10 +156,10 @@ async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
     let input = json!({ "summary": "Done.", "lesson": { "text": lesson } });
     let rules = writes("T-2", "T-2.txt", "fine\n", None)
         .replace("input: { summary: \"Done.\" }", &format!("input: {input}"));
-    let house = House::new(&rules)
+    let project = Project::new(&rules)
         .with(|options| options.tries.tries = 1)
         .with_files(&[("check.sh", "grep -q good T-2.txt\n")]);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-2", "phase": "api", "action": "CREATE", "file": "T-2.txt",
         "validation": { "command": "sh check.sh", "expected": "exit 0" },
@@ -173,7 +173,7 @@ async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
         .await;
     let check = ("check.sh", "grep -q fine T-2.txt\n");
     let theirs = commit(&open, &[("T-2.txt", "fine\n"), check]);
-    let calls = house.calls();
+    let calls = project.calls();
     retry(&open, &build, None).await;
     open.until(spec, |_, tasks| {
         task(tasks, "T-2").state == TaskState::Waiting && task(tasks, "T-2").question.is_some()
@@ -187,7 +187,7 @@ async fn a_fix_by_hand_of_what_judges_is_asked_about_and_lands_as_it_is() {
         .await;
     let landed = task(&tasks, "T-2").commit.as_ref();
     assert_eq!(landed.map(ToString::to_string), Some(theirs));
-    assert_eq!(house.calls(), calls, "no model was asked");
+    assert_eq!(project.calls(), calls, "no model was asked");
     let learned = open.services.store.list::<KnowledgeItem>(Query::new());
     let learned = learned.await.unwrap();
     let is_of_model = learned.iter().any(|item| item.content == lesson);

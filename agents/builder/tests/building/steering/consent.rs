@@ -14,7 +14,7 @@ use ropewalk_store::Query;
 use ropewalk_world::questions::means_nothing;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 use crate::world::script::{Step, steps};
 
 /// A test that holds only when the product says `good`.
@@ -29,12 +29,12 @@ fn plan() -> Value {
     }])
 }
 
-/// A house whose task declares an existing test.
-fn house(rules: &str) -> House {
-    House::new(rules).with_files(&[("tests/check.sh", TEST), ("product.txt", "bad\n")])
+/// A project whose task declares an existing test.
+fn project(rules: &str) -> Project {
+    Project::new(rules).with_files(&[("tests/check.sh", TEST), ("product.txt", "bad\n")])
 }
 
-async fn asked(open: &OpenHouse) -> Question {
+async fn asked(open: &OpenProject) -> Question {
     let asked = open.questions("protected_files").await;
     let pending = |question: &&Question| question.state == QuestionState::Pending;
     asked.iter().find(pending).cloned().expect("a question")
@@ -62,8 +62,8 @@ fn at_try(number: u32, rules: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_lands_the_work_that_was_shown_and_no_model_runs() {
-    let house = house(&writes("T-1", "tests/check.sh", WEAK, None));
-    let open = house.open().await;
+    let project = project(&writes("T-1", "tests/check.sh", WEAK, None));
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -104,7 +104,7 @@ async fn a_yes_lands_the_work_that_was_shown_and_no_model_runs() {
         WEAK.trim_end()
     );
     assert_eq!(task(&tasks, "T-1").attempts, 1, "the try that was shown");
-    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    assert_eq!(project.prompts("T-1").len(), 1, "no model is asked again");
     let learned = open.services.store.list::<KnowledgeItem>(Query::new());
     let learned: Vec<String> = learned
         .await
@@ -134,8 +134,8 @@ async fn a_yes_with_words_keeps_what_was_shown_and_tells_them_before_it_lands() 
         at_try(1, &writes("T-1", "tests/check.sh", WEAK, None)),
         at_try(2, &writes("T-1", "product.txt", "fair\n", Some("say fair"))),
     ];
-    let house = house(&rules.concat());
-    let open = house.open().await;
+    let project = project(&rules.concat());
+    let open = project.open().await;
     let mut plan = plan();
     plan[0]["more_files"] = json!(["product.txt"]);
     let spec = open.approve(plan).await;
@@ -156,7 +156,7 @@ async fn a_yes_with_words_keeps_what_was_shown_and_tells_them_before_it_lands() 
     let ended = task(&tasks, "T-1");
     assert_eq!((ended.attempts, ended.failures.len()), (2, 0));
     assert_eq!(ended.guidance, [said]);
-    let prompt = house.prompts("T-1").pop().unwrap();
+    let prompt = project.prompts("T-1").pop().unwrap();
     for line in [allowed, said] {
         assert!(prompt.contains(line), "{prompt}");
     }
@@ -172,8 +172,8 @@ async fn a_yes_to_one_content_opens_nothing_to_another() {
         // The first is shown to the gate again as the second try, and fails there beside what has landed.
         at_try(3, &writes("T-1", "tests/check.sh", WEAK, None)),
     ];
-    let house = house(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = project(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let mut both = plan();
     let other = json!({
         "id": "T-2", "phase": "ui", "action": "UPDATE", "file": "product.txt",
@@ -215,8 +215,8 @@ async fn a_no_takes_away_what_was_refused_and_leaves_the_rest_of_the_work() {
     let again = format!(
         "- agent: build\n  task: T-1\n  attempt: 2\n  turn: 1\n  reply:\n    tools:\n      - name: finish\n        input: {done}\n"
     );
-    let house = house(&format!("{again}{steps}"));
-    let open = house.open().await;
+    let project = project(&format!("{again}{steps}"));
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "product.txt", "more_files": ["tests/check.sh"],
         "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
@@ -235,7 +235,7 @@ async fn a_no_takes_away_what_was_refused_and_leaves_the_rest_of_the_work() {
         (landed("product.txt"), landed("tests/check.sh")),
         ("good".to_owned(), TEST.trim_end().to_owned())
     );
-    let told = house.prompts("T-1").pop().unwrap();
+    let told = project.prompts("T-1").pop().unwrap();
     let less = "less the changes that a person refused";
     assert!(told.contains(less), "{told}");
     // The files are told of as they lie there.
@@ -252,11 +252,11 @@ async fn a_no_takes_away_what_was_refused_and_leaves_the_rest_of_the_work() {
 async fn what_a_changed_makefile_brings_in_is_shown_and_bound_with_it() {
     let work = "echo good > product.txt; printf 'include more.mk\\n' > Makefile; \
                 printf 'check:\\n\\tgrep -q good product.txt\\n' > more.mk";
-    let house = House::new(&steps("T-1", &[Step::Shell(work.to_owned())])).with_files(&[
+    let project = Project::new(&steps("T-1", &[Step::Shell(work.to_owned())])).with_files(&[
         ("Makefile", "check:\n\tgrep -q good product.txt\n"),
         ("product.txt", "bad\n"),
     ]);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "product.txt",
         "more_files": ["Makefile", "more.mk"],
@@ -289,8 +289,8 @@ async fn work_that_was_done_again_is_asked_about_anew_and_the_older_question_is_
         at_try(1, &writes("T-1", "tests/check.sh", WEAK, None)),
         at_try(2, &writes("T-1", "tests/check.sh", &other, None)),
     ];
-    let house = house(&rules.concat());
-    let open = house.open().await;
+    let project = project(&rules.concat());
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -319,12 +319,12 @@ async fn work_that_was_done_again_is_asked_about_anew_and_the_older_question_is_
 }
 
 /// A plan of two, of which the second passes only on another round.
-fn stubborn() -> House {
+fn stubborn() -> Project {
     let rules = [
         writes("T-1", "T-1.txt", "good\n", None),
         writes("T-2", "T-2.txt", "bad\n", None),
     ];
-    House::new(&rules.concat())
+    Project::new(&rules.concat())
 }
 
 fn of_two() -> Value {
@@ -339,8 +339,8 @@ fn of_two() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_task_that_is_left_stays_as_it_is() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open.approve(of_two()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -363,8 +363,8 @@ async fn a_failed_task_that_is_left_stays_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_names_no_choice_spends_no_further_try() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open.approve(of_two()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -395,8 +395,8 @@ async fn an_answer_that_names_no_choice_spends_no_further_try() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_round_sees_what_failed_before_and_is_counted_with_it() {
-    let house = stubborn();
-    let open = house.open().await;
+    let project = stubborn();
+    let open = project.open().await;
     let spec = open.approve(of_two()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -405,7 +405,7 @@ async fn another_round_sees_what_failed_before_and_is_counted_with_it() {
         build.state == BuildState::Paused && tasks[1].attempts == 6
     })
     .await;
-    let prompts = house.prompts("T-2");
+    let prompts = project.prompts("T-2");
     let fourth = &prompts[3];
     assert!(
         fourth.contains("take a different one") && fourth.matches("bad").count() >= 3,
@@ -422,9 +422,9 @@ async fn another_round_sees_what_failed_before_and_is_counted_with_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_could_not_run_is_asked_about_and_looks_at_the_kept_work_again() {
     let programs = tempfile::tempdir().unwrap();
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None))
         .with_programs(programs.path().to_owned());
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
         "validation": { "command": "late-tool T-1.txt", "expected": "exit 0" },
@@ -441,7 +441,7 @@ async fn a_check_that_could_not_run_is_asked_about_and_looks_at_the_kept_work_ag
     open.answer("T-1", "again").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    assert_eq!(house.prompts("T-1").len(), 1, "the work was done already");
+    assert_eq!(project.prompts("T-1").len(), 1, "the work was done already");
     let attempts = open.attempts(build.id, "T-1").await;
     let [held, landed] = &attempts[..] else {
         panic!("{attempts:?}");
@@ -462,8 +462,8 @@ async fn a_test_that_a_person_allowed_to_go_is_missed_by_no_count() {
     let both = format!("{head}{}{}", test("kept"), test("old"));
     let kept = format!("{head}{}", test("kept"));
     let files = [("ropewalk.toml", gate), ("test_all.py", both.as_str())];
-    let house = House::new(&writes("T-1", "test_all.py", &kept, None)).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "test_all.py", &kept, None)).with_files(&files);
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": "test_all.py",
         "validation": { "command": "! grep -q old test_all.py", "expected": "exit 0" },
@@ -475,7 +475,7 @@ async fn a_test_that_a_person_allowed_to_go_is_missed_by_no_count() {
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(task(&tasks, "T-1").attempts, 1, "the try that was shown");
-    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    assert_eq!(project.prompts("T-1").len(), 1, "no model is asked again");
     let branch = open.git(&["show", "build/habits:test_all.py"]);
     assert_eq!(branch, kept.trim_end());
     open.close().await;
@@ -486,9 +486,9 @@ fn makefile(modules: &str) -> String {
     format!("test:\n\tpython3 -m unittest -v {modules}\n")
 }
 
-/// A house whose one test of `test_b` is slow, and one of `test_a` is left out where the product says so; its agent leaves
+/// A project whose one test of `test_b` is slow, and one of `test_a` is left out where the product says so; its agent leaves
 /// `test_b` out of the Makefile.
-fn house_with_makefile(product: &str) -> House {
+fn project_with_makefile(product: &str) -> Project {
     let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"make test\"\n";
     let a = "import unittest\nimport product\n\n\nclass A(unittest.TestCase):\n    def test_one(self):\n        pass\n\n    \
              @unittest.skipIf(product.LITTLE, 'little')\n    def test_two(self):\n        pass\n";
@@ -497,7 +497,7 @@ fn house_with_makefile(product: &str) -> House {
         "printf '{}' > Makefile; echo '{product}' > product.py",
         makefile("test_a").escape_default()
     );
-    House::new(&steps("T-1", &[Step::Shell(writes)])).with_files(&[
+    Project::new(&steps("T-1", &[Step::Shell(writes)])).with_files(&[
         ("ropewalk.toml", gate),
         ("Makefile", &makefile("test_a test_b")),
         ("product.py", "LITTLE = False\n"),
@@ -515,15 +515,15 @@ fn plan_with_makefile() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tests_that_an_allowed_makefile_leaves_out_are_missed_by_no_count() {
-    let house = house_with_makefile("LITTLE = False");
-    let open = house.open().await;
+    let project = project_with_makefile("LITTLE = False");
+    let open = project.open().await;
     let spec = open.approve(plan_with_makefile()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
     open.answer("T-1", "allow").await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    assert_eq!(project.prompts("T-1").len(), 1, "no model is asked again");
     let branch = open.git(&["show", "build/habits:Makefile"]);
     assert_eq!(branch, makefile("test_a").trim_end());
     open.close().await;
@@ -531,8 +531,8 @@ async fn tests_that_an_allowed_makefile_leaves_out_are_missed_by_no_count() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_that_more_than_what_is_asked_about_takes_away_is_missed_by_name() {
-    let house = house_with_makefile("LITTLE = True");
-    let open = house.open().await;
+    let project = project_with_makefile("LITTLE = True");
+    let open = project.open().await;
     let spec = open.approve(plan_with_makefile()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;

@@ -6,7 +6,7 @@ use ropewalk_schemas::{ContentHash, Payload, Priority, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, request, task, writes, writes_after};
+use crate::world::project::{Project, request, task, writes, writes_after};
 
 fn plan(id: &str, command: &str) -> Value {
     json!({
@@ -17,8 +17,8 @@ fn plan(id: &str, command: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_approval_begins_no_second_build() {
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None));
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", "true")])).await;
     let (build, _) = open.ended(spec).await;
     let mut changes = ChangeSet::new();
@@ -31,8 +31,8 @@ async fn a_second_approval_begins_no_second_build() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approval_of_another_hash_begins_nothing() {
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None));
+    let open = project.open().await;
     open.store_plan(
         json!([plan("T-1", "true")]),
         Some(ContentHash::of(b"another")),
@@ -62,8 +62,8 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
         writes_after("T-1", "T-1.txt", "good\n", &go),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", "true"), plan("T-2", "true")]))
         .await;
@@ -102,8 +102,8 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
         writes_after("T-1", "T-1.txt", "good\n", &go),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", "true"), plan("T-2", "true")]))
         .await;
@@ -139,8 +139,8 @@ async fn a_failed_critical_task_stops_the_build() {
         writes("T-1", "T-1.txt", "bad\n", None),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let mut critical = plan("T-1", "false");
     critical["phase"] = json!("database");
     let spec = open.approve(json!([critical, plan("T-2", "true")])).await;
@@ -156,8 +156,8 @@ async fn a_failed_critical_task_stops_the_build() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_tool_holds_the_task_and_never_passes() {
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None));
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", "no-such-tool --check")]))
         .await;
@@ -175,8 +175,8 @@ async fn a_missing_tool_holds_the_task_and_never_passes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_verifies_makes_no_commit() {
-    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None));
-    let open = house.open().await;
+    let project = Project::new(&writes("T-1", "T-1.txt", "good\n", None));
+    let open = project.open().await;
     let mut verify = plan("T-2", "grep -q good T-1.txt");
     verify["action"] = json!("VERIFY");
     verify["file"] = json!("T-1.txt");

@@ -10,7 +10,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, request, task, writes};
+use crate::world::project::{Project, request, task, writes};
 use crate::world::script::{append, holds_back, meet, steps};
 
 fn plan(id: &str) -> Value {
@@ -37,11 +37,11 @@ async fn a_pause_counts_who_still_runs_and_holds_back_a_retry_that_comes_due() {
         let id = format!("T-{number}");
         rules.push(writes(&id, &format!("{id}.txt"), "good\n", None));
     }
-    let house = House::new(&rules.concat()).with(|options| {
+    let project = Project::new(&rules.concat()).with(|options| {
         options.loops = 2;
         options.tries.backoff = Duration::from_millis(200);
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let mut tasks: Vec<Value> = (1..=6).map(|number| plan(&format!("T-{number}"))).collect();
     let seen = seen.display();
     tasks[1]["validation"]["command"] = json!(format!(
@@ -98,11 +98,11 @@ async fn three_failures_go_on_a_fourth_stops_and_the_rest_can_be_resumed() {
         }
         rules.push(writes(&id, &file, "good\n", None));
     }
-    let house = House::new(&rules.concat()).with(|options| {
+    let project = Project::new(&rules.concat()).with(|options| {
         options.loops = 1;
         options.tries.tries = 1;
     });
-    let open = house.open().await;
+    let open = project.open().await;
     let tasks: Vec<Value> = (1..=6).map(|number| plan(&format!("T-{number}"))).collect();
     let spec = open.approve(json!(tasks)).await;
     let (build, tasks) = open.ended(spec).await;
@@ -145,15 +145,15 @@ async fn used_up_working_time_stops_and_keeps_the_work_of_whom_it_ends() {
     let limit = Duration::from_mins(5);
     let clock = Clock::manual(Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 0).unwrap());
     let rules = writes("T-1", "T-1.txt", "good\n", None);
-    let house = House::new(&holds_back(&rules, 2, "until: /nowhere"))
+    let project = Project::new(&holds_back(&rules, 2, "until: /nowhere"))
         .at_the_time_of(&clock)
         .with(|options| {
             options.loops = 1;
             options.stop.working_time = limit;
         });
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
-    while house.requests("T-1").len() < 2 {
+    while project.requests("T-1").len() < 2 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     clock.advance(limit);
@@ -166,8 +166,8 @@ async fn used_up_working_time_stops_and_keeps_the_work_of_whom_it_ends() {
     let attempts = open.attempts(build.id, "T-1").await;
     assert_eq!(attempts[0].state, AttemptState::Interrupted);
     let kept = attempts[0].preserve_ref.as_ref().expect("a preserve ref");
-    let state = house.state().join("repository.git");
-    let content = crate::world::house::git(&state, &["show", &format!("{kept}:T-1.txt")]);
+    let state = project.state().join("repository.git");
+    let content = crate::world::project::git(&state, &["show", &format!("{kept}:T-1.txt")]);
     assert_eq!(content, "good");
     open.close().await;
 }

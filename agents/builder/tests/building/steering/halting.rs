@@ -10,8 +10,8 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
-use crate::world::house::House;
 use crate::world::listener::Pace;
+use crate::world::project::Project;
 use crate::world::script::{append, append_and_meet, steps};
 
 /// Long enough for a loop that is not held to ask its model or to run its check.
@@ -36,10 +36,10 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     let place = |name: &str| signals.path().join(name);
     let (begun, go, checked) = (place("begun"), place("go"), place("checked"));
     let script = steps("ONE", &[append_and_meet("ONE", "a.txt", &begun, &go)]);
-    let house = House::new(&script);
-    let puller = BrakePuller(house.brake.clone());
-    let house = house.paced_by(Arc::new(puller));
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let puller = BrakePuller(project.brake.clone());
+    let project = project.paced_by(Arc::new(puller));
+    let open = project.open().await;
     let spec = open
         .approve(json!([{
             "id": "ONE", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -49,14 +49,14 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     while !begun.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let asked = || house.told.lock().unwrap().len();
+    let asked = || project.told.lock().unwrap().len();
     let before = asked();
     // The command that runs ends; what would follow it does not begin.
-    house.brake.set(true);
+    project.brake.set(true);
     std::fs::write(&go, "").unwrap();
     tokio::time::sleep(WHILE).await;
     assert_eq!(asked(), before, "a model was asked");
-    house.brake.set(false);
+    project.brake.set(false);
     while asked() == before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -65,7 +65,7 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     let held = open.build(spec).await.unwrap();
     assert_eq!(held.state, BuildState::Running, "{:?}", held.reason);
     assert!(!checked.exists(), "a command began");
-    house.brake.set(false);
+    project.brake.set(false);
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let attempts = open.attempts(build.id, "ONE").await;
@@ -81,23 +81,23 @@ async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_o
     let place = |name: &str| signals.path().join(name);
     let (begun, go) = (place("begun"), place("go"));
     let script = steps("ONE", &[append_and_meet("ONE", "a.txt", &begun, &go)]);
-    let house = House::new(&script);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let open = project.open().await;
     let spec = open.approve(one()).await;
     while !begun.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    house.brake.set(true);
+    project.brake.set(true);
     std::fs::write(&go, "").unwrap();
-    let asked = house.calls();
+    let asked = project.calls();
     assert!(open.close().await.is_empty(), "a loop ran on");
     // Nothing is taken up again before people let it.
-    let open = house.open().await;
+    let open = project.open().await;
     tokio::time::sleep(WHILE).await;
     assert!(open.close().await.is_empty(), "a loop ran on");
-    assert_eq!(house.calls(), asked, "a model was asked");
-    house.brake.set(false);
-    let open = house.open().await;
+    assert_eq!(project.calls(), asked, "a model was asked");
+    project.brake.set(false);
+    let open = project.open().await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert!(tasks[0].failures.is_empty(), "{:?}", tasks[0].failures);
@@ -108,9 +108,9 @@ async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_everything_is_stopped_no_task_is_taken() {
-    let house = House::new(&steps("ONE", &[append("ONE", "a.txt")]));
-    house.brake.set(true);
-    let open = house.open().await;
+    let project = Project::new(&steps("ONE", &[append("ONE", "a.txt")]));
+    project.brake.set(true);
+    let open = project.open().await;
     let spec = open.approve(one()).await;
     open.until(spec, |_, tasks| {
         tasks.iter().any(|task| task.state == TaskState::Ready)
@@ -119,7 +119,7 @@ async fn while_everything_is_stopped_no_task_is_taken() {
     tokio::time::sleep(WHILE).await;
     let build = open.build(spec).await.unwrap();
     assert!(open.attempts(build.id, "ONE").await.is_empty());
-    house.brake.set(false);
+    project.brake.set(false);
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     open.close().await;

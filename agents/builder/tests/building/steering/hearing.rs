@@ -13,7 +13,7 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use super::amending::amend_as;
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 
 /// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
 /// conversation holds that.
@@ -64,7 +64,7 @@ async fn seen(sign: &Path) {
 }
 
 /// Says `words` to the task, and waits until they stand there.
-async fn say(open: &OpenHouse, spec: SpecId, words: &str) -> Build {
+async fn say(open: &OpenProject, spec: SpecId, words: &str) -> Build {
     let (build, _) = open.until(spec, |_, _| true).await;
     let ada = Person::alone(UserSlug::parse("ada").unwrap());
     let told = builds::tasks::tell(&open.context, &build, Some("T-1"), &ada, words).await;
@@ -75,7 +75,11 @@ async fn say(open: &OpenHouse, spec: SpecId, words: &str) -> Build {
 }
 
 /// Approves a plan with this check, and tells its task to use tabs when somebody says `begun`; then they go on.
-async fn told_at(open: &OpenHouse, check: &str, (begun, said): (&Path, &Path)) -> (SpecId, Build) {
+async fn told_at(
+    open: &OpenProject,
+    check: &str,
+    (begun, said): (&Path, &Path),
+) -> (SpecId, Build) {
     let spec = open.approve(plan(check)).await;
     seen(begun).await;
     let build = say(open, spec, "use tabs").await;
@@ -84,7 +88,12 @@ async fn told_at(open: &OpenHouse, check: &str, (begun, said): (&Path, &Path)) -
 }
 
 /// The work stands as the person wanted it, and what they said was heard once.
-async fn heard_once(house: &House, open: &OpenHouse, spec: SpecId, (file, text): (&str, &str)) {
+async fn heard_once(
+    project: &Project,
+    open: &OpenProject,
+    spec: SpecId,
+    (file, text): (&str, &str),
+) {
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let landed = open.git(&["show", &format!("build/habits:{file}")]);
@@ -92,7 +101,7 @@ async fn heard_once(house: &House, open: &OpenHouse, spec: SpecId, (file, text):
     let ended = task(&tasks, "T-1");
     assert_eq!((ended.heard, ended.guidance.len()), (1, 1));
     assert_eq!((ended.tries, ended.failures.len()), (0, 0), "{ended:?}");
-    let last = house.requests("T-1").pop().unwrap().text();
+    let last = project.requests("T-1").pop().unwrap().text();
     assert_eq!(last.matches("use tabs").count(), 1, "{last}");
 }
 
@@ -104,12 +113,12 @@ async fn what_is_said_while_a_model_hands_its_work_in_is_heard_before_it_lands()
         replies(Some("use tabs"), &[write("tabs\n"), finish()]),
         replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let (spec, build) = told_at(&open, CHECK, (&begun, &said)).await;
-    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
-    assert_eq!(house.requests("T-1").len(), 2);
-    let text = house.requests("T-1")[1].text();
+    heard_once(&project, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(project.requests("T-1").len(), 2);
+    let text = project.requests("T-1")[1].text();
     assert!(text.contains("Not taken yet: a person spoke"), "{text}");
     assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
     open.close().await;
@@ -123,12 +132,12 @@ async fn what_is_said_while_the_gate_runs_is_heard_before_it_lands() {
         replies(Some("use tabs"), &[write("tabs\n"), finish()]),
         replies(None, &[write("draft\n"), finish()]),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let check = format!("{CHECK} && {{ {}; }}", meets(&begun, &said));
     let (spec, build) = told_at(&open, &check, (&begun, &said)).await;
-    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
-    assert_eq!(house.requests("T-1").len(), 2);
+    heard_once(&project, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(project.requests("T-1").len(), 2);
     assert_eq!(open.attempts(build.id, "T-1").await.len(), 1, "it went on");
     open.close().await;
 }
@@ -142,8 +151,8 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
         replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
         writes("T-2", "b.txt", "good\n", None),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let spec = open.approve(plan(CHECK)).await;
     seen(&begun).await;
     let (first, _) = open.until(spec, |_, _| true).await;
@@ -192,17 +201,17 @@ async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again()
         ),
         replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
-    while house.requests("T-1").len() < 2 {
+    while project.requests("T-1").len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     open.crash().await;
     std::fs::write(&go, "").unwrap();
-    let open = house.open().await;
-    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
-    assert_eq!(house.requests("T-1").len(), 3, "the first reply is known");
+    let open = project.open().await;
+    heard_once(&project, &open, spec, ("a.txt", "tabs")).await;
+    assert_eq!(project.requests("T-1").len(), 3, "the first reply is known");
     open.close().await;
 }
 
@@ -218,16 +227,16 @@ async fn a_program_that_ends_after_that_answer_does_not_land_what_came_before_it
         ),
         replies(None, &[meet(&begun, &said), write("draft\n"), finish()]),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
     seen(&half).await;
     open.crash().await;
     std::fs::write(&go, "").unwrap();
-    let open = house.open().await;
-    heard_once(&house, &open, spec, ("a.txt", "tabs")).await;
+    let open = project.open().await;
+    heard_once(&project, &open, spec, ("a.txt", "tabs")).await;
     // Both replies are known; that the second took the words in is not, so that it is told them again.
-    assert_eq!(house.requests("T-1").len(), 3);
+    assert_eq!(project.requests("T-1").len(), 3);
     open.close().await;
 }
 
@@ -244,8 +253,8 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
     ];
     let strict = format!("grep -q good product.txt && {weak}");
     let files = [(file, strict.as_str()), ("product.txt", "bad\n")];
-    let house = House::new(&script.concat()).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&script.concat()).with_files(&files);
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": file,
         "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
@@ -264,9 +273,9 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     open.answer("T-1", "allow").await;
-    heard_once(&house, &open, spec, (file, tabs.trim_end())).await;
+    heard_once(&project, &open, spec, (file, tabs.trim_end())).await;
     // Who does not know of the yes would take back what it allowed.
-    let told = house.requests("T-1")[1].text();
+    let told = project.requests("T-1")[1].text();
     let allowed = "A person allowed the change of `tests/check.sh` that was asked about";
     assert!(told.contains(allowed), "{told}");
     open.close().await;
@@ -287,8 +296,8 @@ async fn what_is_said_while_a_failure_is_waited_out_is_heard_in_the_conversation
         replies(Some("use tabs"), &[append("tabs"), finish()]),
         replies(None, &[append("draft"), finish()]),
     ];
-    let house = House::new(&script.concat());
-    let open = house.open().await;
+    let project = Project::new(&script.concat());
+    let open = project.open().await;
     let seen = seen.display();
     let check = format!(
         "if [ -e {seen} ]; then grep -q tabs a.txt; else touch {seen}; echo 'No space left on device'; exit 1; fi"
@@ -301,7 +310,7 @@ async fn what_is_said_while_a_failure_is_waited_out_is_heard_in_the_conversation
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     // Whatever was done once is done once.
     assert_eq!(open.git(&["show", "build/habits:a.txt"]), "draft\ntabs");
-    let requests = house.requests("T-1");
+    let requests = project.requests("T-1");
     assert_eq!(requests.len(), 2);
     let told = requests[1].text();
     assert!(told.contains("Not taken yet: a person spoke"), "{told}");

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::amending::amend_as;
 use super::second_task::retry;
-use crate::world::house::{House, OpenHouse, task, writes};
+use crate::world::project::{OpenProject, Project, task, writes};
 use crate::world::script::{append_and_meet, steps};
 
 /// Two tasks that need nothing of each other; the second says `says`.
@@ -37,7 +37,7 @@ fn plan(says: &str) -> Value {
 
 /// Waits until the build of a revision is as wanted.
 async fn of_revision(
-    open: &OpenHouse,
+    open: &OpenProject,
     spec: SpecId,
     revision: u32,
     wanted: impl Fn(&Build) -> bool,
@@ -74,8 +74,9 @@ async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_tou
     );
     let again = writes("T-2", "b.txt", "changed\n", Some("say changed"))
         .replace("printf %s", "cp b.txt c.txt; printf %s");
-    let house = House::new(&[untouched, again, touched].concat()).with(|options| options.loops = 2);
-    let open = house.open().await;
+    let project =
+        Project::new(&[untouched, again, touched].concat()).with(|options| options.loops = 2);
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     let both = |tasks: &[Task]| tasks.iter().all(|task| task.state == TaskState::Working);
     let (first, _) = open.until(spec, |_, tasks| both(tasks)).await;
@@ -96,7 +97,7 @@ async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_tou
     assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
     let tasks = open.tasks(second.id).await;
     assert_eq!(
-        house.prompts("T-1").len(),
+        project.prompts("T-1").len(),
         1,
         "its attempt was not begun anew"
     );
@@ -141,8 +142,8 @@ async fn a_revision_takes_over_what_people_said_and_what_was_made_before_the_las
         asks.to_owned(),
         steps("T-2", &[append_and_meet("half", "b.txt", &begun, &never)]),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
     let (first, _) = open.until(spec, |_, _| true).await;
@@ -171,8 +172,8 @@ async fn a_revision_after_one_that_still_waits_goes_on_from_what_runs() {
         writes("T-2", "b.txt", "last\n", Some("say last")),
         writes("T-2", "b.txt", "second\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
     amend_as(&open, spec, 2, plan("changed")).await;
@@ -189,7 +190,7 @@ async fn a_revision_after_one_that_still_waits_goes_on_from_what_runs() {
     let last = of_revision(&open, spec, 3, |build| build.completed_at.is_some()).await;
     assert_eq!(last.state, BuildState::Succeeded, "{:?}", last.reason);
     assert_eq!(last.branch, "build/habits");
-    assert_eq!(house.prompts("T-1").len(), 1, "it went on, and was kept");
+    assert_eq!(project.prompts("T-1").len(), 1, "it went on, and was kept");
     assert!(open.attempts(last.id, "T-1").await.is_empty());
     assert_eq!(open.git(&["show", "build/habits:a.txt"]), "first");
     assert_eq!(open.git(&["show", "build/habits:b.txt"]), "last");
@@ -201,8 +202,8 @@ async fn what_goes_on_for_a_revision_ends_when_its_idea_is_given_up() {
     let place = tempfile::tempdir().unwrap();
     let (begun, never) = (place.path().join("begun"), place.path().join("never"));
     let rule = steps("T-1", &[append_and_meet("first", "a.txt", &begun, &never)]);
-    let house = House::new(&rule).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rule).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
     amend_as(&open, spec, 2, plan("changed")).await;
@@ -231,8 +232,8 @@ async fn what_goes_on_for_a_revision_is_stopped_with_its_work_kept_and_the_revis
         steps("T-1", &[append_and_meet("first", "a.txt", &begun, &never)]),
         writes("T-2", "b.txt", "changed\n", None),
     ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
     amend_as(&open, spec, 2, plan("changed")).await;
@@ -270,11 +271,11 @@ async fn exists(place: &Path) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_refused_before_an_amendment_is_not_told_after_it() {
     let weak = "echo 'ok 1 - works'; echo '1..1'\n";
-    let house = House::new(&writes("T-1", "tests/check.sh", weak, None)).with_files(&[(
+    let project = Project::new(&writes("T-1", "tests/check.sh", weak, None)).with_files(&[(
         "tests/check.sh",
         "true && echo 'ok 1 - works'; echo '1..1'\n",
     )]);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = |says: &str| {
         json!([{
             "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",

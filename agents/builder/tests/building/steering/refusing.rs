@@ -3,7 +3,7 @@
 use ropewalk_schemas::build::BuildState;
 use serde_json::json;
 
-use crate::world::house::{House, task, writes};
+use crate::world::project::{Project, task, writes};
 
 /// A test that holds only when the product says `good`.
 const TEST: &str = "grep -q good product.txt && echo 'ok 1 - works'; echo '1..1'\n";
@@ -27,8 +27,8 @@ async fn a_no_to_a_later_change_of_a_file_leaves_the_one_that_was_allowed_before
         at_try(3, &leaves),
     ];
     let files = [(file, TEST), ("product.txt", "bad\n")];
-    let house = House::new(&rules.concat()).with_files(&files);
-    let open = house.open().await;
+    let project = Project::new(&rules.concat()).with_files(&files);
+    let open = project.open().await;
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "UPDATE", "file": file,
         "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
@@ -50,7 +50,7 @@ async fn a_no_to_a_later_change_of_a_file_leaves_the_one_that_was_allowed_before
     let refused = "A person refused the change of `tests/check.sh` that was asked about: leave it as it was allowed before.";
     let said = "Asked about the change of `tests/check.sh`, a person said: say more";
     assert_eq!(task(&tasks, "T-1").guidance, [said, refused]);
-    let told = house.prompts("T-1").pop().unwrap();
+    let told = project.prompts("T-1").pop().unwrap();
     let size = format!("- `{file}`: 1 line, {} bytes", WEAK.len());
     assert!(told.contains(&size), "{told}");
     assert!(!told.contains("A person allowed"), "{told}");

@@ -8,11 +8,11 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{DeliveryFilter, DeliveryState};
 
-use super::second_task::{failed, house, retry, retry_as};
-use crate::world::house::{OpenHouse, request, task};
+use super::second_task::{failed, project, retry, retry_as};
+use crate::world::project::{OpenProject, request, task};
 
 /// Builds both tasks and leaves the second one out.
-async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
+async fn succeeded_without(open: &OpenProject) -> (SpecId, Build) {
     let spec = failed(open).await;
     open.answer("T-2", "skip").await;
     let (build, tasks) = open.ended(spec).await;
@@ -24,8 +24,8 @@ async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_skipped_task_of_a_succeeded_build_is_tried_again() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (spec, build) = succeeded_without(&open).await;
     retry(&open, &build, Some("write good")).await;
     let (build, tasks) = open
@@ -48,8 +48,8 @@ async fn a_skipped_task_of_a_succeeded_build_is_tried_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_skipped_task_of_a_landed_build_is_refused_in_words() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let (_, build) = succeeded_without(&open).await;
     let merged = BuildMerged {
         build_id: build.id,
@@ -78,8 +78,8 @@ async fn a_skipped_task_of_a_landed_build_is_refused_in_words() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_build_that_a_person_stopped_goes_on_for_who_may_let_it_alone() {
-    let house = house();
-    let open = house.open().await;
+    let project = project();
+    let open = project.open().await;
     let spec = failed(&open).await;
     let (build, _) = open.until(spec, |_, _| true).await;
     // The stop is done first, though the other try was wanted of a build that still ran.

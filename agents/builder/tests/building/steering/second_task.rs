@@ -1,4 +1,4 @@
-//! Two tasks of which the second fails at its first try and passes at the next one, in a house where one failure is enough.
+//! Two tasks of which the second fails at its first try and passes at the next one, in a project where one failure is enough.
 
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::{Build, BuildState};
@@ -6,7 +6,7 @@ use ropewalk_schemas::payload::TaskRetry;
 use ropewalk_schemas::{Payload, Subject, TaskId};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, writes};
+use crate::world::project::{OpenProject, Project, writes};
 
 fn plan(id: &str) -> Value {
     json!({
@@ -15,21 +15,21 @@ fn plan(id: &str) -> Value {
     })
 }
 
-pub(super) fn house() -> House {
+pub(super) fn project() -> Project {
     let bad = writes("T-2", "T-2.txt", "bad\n", None).replace("  turn:", "  attempt: 1\n  turn:");
     let rules = [
         writes("T-1", "T-1.txt", "good\n", None),
         bad,
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    House::new(&rules.concat()).with(|options| {
+    Project::new(&rules.concat()).with(|options| {
         options.loops = 1;
         options.tries.tries = 1;
     })
 }
 
 /// Builds until the second task has failed.
-pub(super) async fn failed(open: &OpenHouse) -> SpecId {
+pub(super) async fn failed(open: &OpenProject) -> SpecId {
     let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -37,13 +37,13 @@ pub(super) async fn failed(open: &OpenHouse) -> SpecId {
 }
 
 /// Asks for another try of the second task, as who may not let a stopped build go on.
-pub(super) async fn retry(open: &OpenHouse, build: &Build, guidance: Option<&str>) {
+pub(super) async fn retry(open: &OpenProject, build: &Build, guidance: Option<&str>) {
     retry_as(open, build, guidance, false).await;
 }
 
 /// Asks for another try of the second task.
 pub(super) async fn retry_as(
-    open: &OpenHouse,
+    open: &OpenProject,
     build: &Build,
     guidance: Option<&str>,
     may_resume: bool,

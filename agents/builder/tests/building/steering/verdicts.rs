@@ -7,7 +7,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ChoiceId, Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, request, writes};
+use crate::world::project::{OpenProject, Project, request, writes};
 use crate::world::script::{append, meet, steps};
 
 const SCANNED: &str = r#"
@@ -39,7 +39,7 @@ fn plan() -> Value {
     }])
 }
 
-async fn answer(open: &OpenHouse, trigger: &str, text: &str) {
+async fn answer(open: &OpenProject, trigger: &str, text: &str) {
     let asked = open.questions(trigger).await;
     let pending = |question: &&Question| question.state == QuestionState::Pending;
     let question = asked.iter().find(pending).unwrap();
@@ -51,8 +51,8 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
     let signals = tempfile::tempdir().unwrap();
     let go = signals.path().join("go");
     let rules = steps("T-1", &[meet(&go), append("hard-coded-key", "a.txt")]);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", SCANNED)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", SCANNED)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     open.until(spec, |build, _| build.state == BuildState::Running)
         .await;
@@ -95,8 +95,8 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tests_that_cover_too_little_are_asked_about_and_stop_nothing() {
     let rules = writes("T-1", "a.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", MEASURED)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", MEASURED)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -115,8 +115,8 @@ async fn a_finding_of_a_linter_alone_stops_the_build_and_its_landing() {
     let linted = "[[gate.commands]]\nname = \"unit\"\ncommand = \"true\"\nlevel = \"standard\"\n\
                   [[gate.commands]]\nname = \"style\"\ncommand = \"! grep -n ugly a.txt\"\nlevel = \"standard\"\nkind = \"lint\"\n";
     let rules = writes("T-1", "a.txt", "ugly\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", linted)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", linted)]);
+    let open = project.open().await;
     let before = open.git(&["rev-parse", "main"]);
     let spec = open.approve(plan()).await;
     let (build, tasks) = open.ended(spec).await;
@@ -145,8 +145,8 @@ async fn several_failures_are_put_in_order_by_a_person() {
     let failing = "[[gate.commands]]\nname = \"unit\"\ncommand = \"echo broken; false\"\nlevel = \"standard\"\n\
                    [[gate.commands]]\nname = \"style\"\ncommand = \"echo ugly; false\"\nlevel = \"standard\"\nkind = \"lint\"\n";
     let rules = writes("T-1", "a.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", failing)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", failing)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Failed);
@@ -177,10 +177,48 @@ kind = "security"
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_landed_while_it_was_checked_is_not_asked_about() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let waiting = |gate: &str, first: &str| {
+        let go = go.display();
+        let waits = format!("until [ -e {go} ]; do sleep 0.02; done; {first}");
+        gate.replacen(first, &waits, 1)
+    };
+    for (gate, ends) in [
+        (waiting(TWO_HOLES, "!"), BuildState::Failed),
+        (waiting(MEASURED, "echo"), BuildState::Succeeded),
+    ] {
+        let rules = writes("T-1", "a.txt", "hard-coded-key\nweak-password\n", None);
+        let project = Project::new(&rules).with_files(&[("ropewalk.toml", &gate)]);
+        let open = project.open().await;
+        let spec = open.approve(plan()).await;
+        let (build, _) = open
+            .until(spec, |build, _| build.state == BuildState::Verifying)
+            .await;
+        open.change_build(build.id, |build| build.merged.clone_from(&build.head))
+            .await;
+        std::fs::write(&go, "").unwrap();
+        let (build, _) = open.until(spec, |build, _| build.state == ends).await;
+        assert_eq!(build.question, None);
+        for trigger in [
+            "security_vulnerability",
+            "multiple_failures",
+            "coverage_below_threshold",
+            "validation_passed",
+        ] {
+            assert_eq!(open.questions(trigger).await, [], "{trigger}");
+        }
+        std::fs::remove_file(&go).unwrap();
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_accepts_one_risk_accepts_no_other() {
     let rules = writes("T-1", "a.txt", "hard-coded-key\nweak-password\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", TWO_HOLES)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", TWO_HOLES)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Failed);
@@ -231,8 +269,8 @@ async fn a_failed_build_that_is_resumed_asks_no_longer_about_its_failure() {
     // The gate of a task looks less deep.
     let gate = format!("[gate]\ntask_level = \"quick\"\n{gate}");
     let rules = writes("T-1", "a.txt", "good\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", &gate)]);
-    let open = house.open().await;
+    let project = Project::new(&rules).with_files(&[("ropewalk.toml", &gate)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Failed);

@@ -9,9 +9,9 @@ use ropewalk_schemas::{
 use ropewalk_store::ChangeSet;
 use serde_json::Value;
 
-use super::house::OpenHouse;
+use super::project::OpenProject;
 
-impl OpenHouse {
+impl OpenProject {
     /// Approves a plan for the idea `habits` and returns the specification.
     pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
         self.store_plan(tasks, None, Priority::DEFAULT).await

@@ -8,7 +8,7 @@ use ropewalk_engine::llm::{Model, ModelError, ModelRequest, ReplyStream, ScriptK
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::house::PATIENCE;
+use crate::world::project::PATIENCE;
 
 /// What comes before the model answers.
 #[async_trait]

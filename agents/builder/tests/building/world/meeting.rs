@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::world::house::PATIENCE;
+use crate::world::project::PATIENCE;
 
 /// The directory through which runs of the gate and the test tell each other how far they are.
 pub(crate) struct MeetingGate {

@@ -5,9 +5,9 @@ use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_store::{Query, Versioned};
 
-use crate::world::house::OpenHouse;
+use crate::world::project::OpenProject;
 
-impl OpenHouse {
+impl OpenProject {
     /// Answers the open question about a task.
     pub(crate) async fn answer(&self, task: &str, text: &str) {
         let question = self.open_question(task).await.expect("an open question");

@@ -5,7 +5,7 @@ use ropewalk_engine::BudgetOverrun;
 use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::wait::Resource;
-use ropewalk_schemas::{AttemptId, CommitId};
+use ropewalk_schemas::{AttemptId, CommitId, clip};
 
 use super::{Arm, On, Phase, State, Transition};
 use crate::decide::failure::{
@@ -225,7 +225,7 @@ impl Transition {
                 self.ask_whether(failed.shown, failed.protected);
             }
             Answer::Fail { class } => {
-                let reason = format!("failed ({}): {why}", class.told());
+                let reason = format!("failed ({}): {why}", class.in_words());
                 self.go(State::Failed { question: None }, Some(reason));
                 self.effects.push(Effect::Ask(Ask::Failed { class }));
             }
@@ -335,8 +335,7 @@ impl Transition {
 
 fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty());
-    let told = line.unwrap_or_default().trim();
-    told.chars().take(TOLD_LETTERS).collect()
+    clip::letters(line.unwrap_or_default().trim(), TOLD_LETTERS).into_owned()
 }
 
 /// Says whether an attempt comes from one phase to another: back to its work as well, where a person spoke while the gate ran.
@@ -354,6 +353,17 @@ mod tests {
     use crate::decide::fixture::{noon, task};
     use crate::decide::order::locked_files;
     use crate::machine::task::apply;
+
+    #[test]
+    fn a_reason_that_is_cut_shows_it() {
+        let long = "wrong ".repeat(100);
+        for (error, told) in [
+            ("\n  wrong \nand more", "wrong".to_owned()),
+            (long.as_str(), format!("{}w…", "wrong ".repeat(33))),
+        ] {
+            assert_eq!(first_line(error), told);
+        }
+    }
 
     #[test]
     fn whoever_goes_on_from_kept_work_locks_what_was_granted_to_it() {

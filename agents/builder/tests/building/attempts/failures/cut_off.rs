@@ -15,8 +15,8 @@ use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
 use super::{paused, plan, script};
-use crate::world::house::{House, task, writes};
 use crate::world::listener::Pace;
+use crate::world::project::{Project, task, writes};
 
 const WORDS: &str = "a fault of the program";
 
@@ -52,9 +52,9 @@ impl Pace for Crash {
     }
 }
 
-/// A house of two tasks, in which nobody rests after a crash.
-fn house(rules: &[String], crash: &Arc<Crash>) -> House {
-    House::new(&script(rules))
+/// A project of two tasks, in which nobody rests after a crash.
+fn project(rules: &[String], crash: &Arc<Crash>) -> Project {
+    Project::new(&script(rules))
         .paced_by(crash.clone())
         .with(|options| options.tries.backoff = Duration::ZERO)
 }
@@ -71,8 +71,8 @@ async fn an_attempt_that_crashes_is_begun_five_times_and_then_a_person_is_asked(
         writes("T-1", "T-1.txt", "good\n", None),
         writes("T-2", "T-2.txt", "good\n", None),
     ];
-    let house = house(&rules, &crash);
-    let open = house.open().await;
+    let project = project(&rules, &crash);
+    let open = project.open().await;
     let spec = open
         .approve(json!([plan("T-1", &[]), plan("T-2", &[])]))
         .await;
@@ -116,8 +116,8 @@ async fn crashes_before_and_after_the_gate_was_met_are_no_five_in_a_row() {
         writes("T-1", "T-1.txt", "good\n", Some("exit code 1")),
         writes("T-1", "T-1.txt", "bad\n", None),
     ];
-    let house = house(&rules, &crash);
-    let open = house.open().await;
+    let project = project(&rules, &crash);
+    let open = project.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -156,14 +156,14 @@ async fn work_that_cannot_be_shown_to_the_gate_again_rests_longer_each_time() {
         writes("T-2", "T-2.txt", "good\n", None),
     ];
     let clock = Clock::manual(Clock::system().now());
-    let house = House::new(&script(&rules))
+    let project = Project::new(&script(&rules))
         .with_programs(place.path().join("programs"))
         .at_the_time_of(&clock)
         .with(|options| {
             options.loops = 1;
             options.tries.backoff = Duration::from_secs(10);
         });
-    let open = house.open().await;
+    let open = project.open().await;
     let mut held = plan("T-1", &[]);
     held["validation"]["command"] = json!("no-such-tool --check");
     let spec = open.approve(json!([held, plan("T-2", &[])])).await;

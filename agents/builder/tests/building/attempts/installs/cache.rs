@@ -9,7 +9,7 @@ use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::{IGNORED, going_on, wants_more};
-use crate::world::house::task;
+use crate::world::project::task;
 
 /// Runs a program that must succeed, and returns what it says.
 fn said(directory: &Path, program: &str, arguments: &[&str]) -> String {
@@ -71,8 +71,8 @@ async fn build(more: &[(&str, &str)]) -> Outcome {
         IGNORED,
     ];
     let files = [&files[..], more].concat();
-    let house = going_on(&files);
-    let open = house.open().await;
+    let project = going_on(&files);
+    let open = project.open().await;
     let spec = open.approve(json!([wants_more()])).await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -84,7 +84,7 @@ async fn build(more: &[(&str, &str)]) -> Outcome {
         // One more in the slot, of which no evidence tells.
         installs: of_gates + 1,
         requests: server.received_requests().await.unwrap().len(),
-        is_kept: house.state().join("packages/npm/_cacache").is_dir(),
+        is_kept: project.state().join("packages/npm/_cacache").is_dir(),
     }
 }
 

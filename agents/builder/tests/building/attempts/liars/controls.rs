@@ -9,7 +9,7 @@ use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, git, request, task};
+use crate::world::project::{Project, git, request, task};
 use crate::world::script::{Step, steps};
 
 const GATE: &str = "[[gate.commands]]\nname = \"tests\"\ncommand = \"python3 -m unittest\"\n";
@@ -18,26 +18,26 @@ pub(super) const TEST: &str = "import unittest\nimport calc\n\n\nclass Calc(unit
 
 const BROKEN: &str = "def add(a, b):\n    return a - b\n";
 
-fn house(work: &str) -> House {
+fn project(work: &str) -> Project {
     let script = steps("T-1", &[Step::Shell(work.to_owned())]);
     let files = [
         ("ropewalk.toml", GATE),
         ("test_calc.py", TEST),
         ("calc.py", BROKEN),
     ];
-    House::new(&script)
+    Project::new(&script)
         .with_files(&files)
         .with(|options| options.tries.tries = 1)
 }
 
 /// Builds one task that may change the product and, where it says so, its tests; until it waits or the build has ended.
 async fn tried(work: &str, more: &[&str]) -> (Build, Task) {
-    built(&house(work), "calc.py", more).await
+    built(&project(work), "calc.py", more).await
 }
 
 /// Builds one task that changes `file` and may change `more`, until it waits or the build has ended.
-pub(super) async fn built(house: &House, file: &str, more: &[&str]) -> (Build, Task) {
-    let open = house.open().await;
+pub(super) async fn built(project: &Project, file: &str, more: &[&str]) -> (Build, Task) {
+    let open = project.open().await;
     let mut plan = plan();
     plan[0]["file"] = json!(file);
     plan[0]["more_files"] = json!(more);
@@ -102,8 +102,8 @@ async fn only_the_tests_whose_change_it_takes_are_asked_about() {
     let work = "sed -i 's/a - b/a * b/' calc.py; \
                 sed -i 's/^        self.assert/        return\\n        self.assert/' test_calc.py; \
                 printf '\\n    def test_more(self):\\n        pass\\n' >> test_other.py";
-    let house = house(work).with_files(&[("test_other.py", other)]);
-    let (_, task) = built(&house, "calc.py", &["test_calc.py", "test_other.py"]).await;
+    let project = project(work).with_files(&[("test_other.py", other)]);
+    let (_, task) = built(&project, "calc.py", &["test_calc.py", "test_other.py"]).await;
     assert_eq!(task.waiting_for, Some(WaitReason::Person));
     let failure = task.failures.last().unwrap();
     assert_eq!(failure.class, FailureClass::Tampered);
@@ -125,7 +125,7 @@ async fn a_test_that_is_a_program_stays_one_where_it_is_run_as_it_was() {
     let gate = "[[gate.commands]]\nname = \"tests\"\ncommand = \"tests/check.sh\"\n";
     let script = "#!/bin/sh\ngrep -q good product.txt && echo 'ok 1 - good' && echo '1..1'\n";
     let gains = "echo good > product.txt; echo '# more' >> tests/check.sh";
-    let house = House::new(&steps("T-1", &[Step::Shell(gains.to_owned())]))
+    let project = Project::new(&steps("T-1", &[Step::Shell(gains.to_owned())]))
         .with_files(&[
             ("ropewalk.toml", gate),
             ("tests/check.sh", script),
@@ -133,9 +133,9 @@ async fn a_test_that_is_a_program_stays_one_where_it_is_run_as_it_was() {
         ])
         .with(|options| options.tries.tries = 1);
     let mode = Permissions::from_mode(0o755);
-    std::fs::set_permissions(house.repo().join("tests/check.sh"), mode).unwrap();
-    git(&house.repo(), &["commit", "-q", "-a", "-m", "a program"]);
-    let (build, task) = built(&house, "product.txt", &["tests/check.sh"]).await;
+    std::fs::set_permissions(project.repo().join("tests/check.sh"), mode).unwrap();
+    git(&project.repo(), &["commit", "-q", "-a", "-m", "a program"]);
+    let (build, task) = built(&project, "product.txt", &["tests/check.sh"]).await;
     assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
 }
@@ -206,9 +206,9 @@ async fn a_test_is_not_told_to_fail_by_what_the_product_prints_of_it() {
         (format!("{prints}def add(a, b):\n    return a + b\n"), false),
     ];
     for (product, hides) in rows {
-        let house = house(&format!("cat > calc.py <<'END'\n{product}END\n"))
+        let project = project(&format!("cat > calc.py <<'END'\n{product}END\n"))
             .with_files(&[("test_other.py", other)]);
-        let (build, task) = built(&house, "calc.py", &[]).await;
+        let (build, task) = built(&project, "calc.py", &[]).await;
         assert_eq!(task.state, TaskState::Complete, "{:?}", task.reason);
         let reason = build.reason.clone().unwrap_or_default();
         let succeeds = build.state == BuildState::Succeeded;
@@ -228,10 +228,10 @@ fn plan() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_does_not_come_to_its_end_beside_a_test_that_fails_is_asked_about() {
-    let house = house(&format!(
+    let project = project(&format!(
         "cat > calc.py <<'END'\n{ENDS}def add(a, b):\n    return a + b\nEND\n"
     ));
-    let open = house.open().await;
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Failed, "{:?}", build.reason);
@@ -259,8 +259,9 @@ async fn a_machine_that_cannot_run_a_check_any_more_holds_the_build_and_accuses_
         "[[gate.commands]]\nname = \"tests\"\ncommand = {}\n",
         json!(command)
     );
-    let house = house("sed -i 's/a - b/a + b/' calc.py").with_files(&[("ropewalk.toml", &gate)]);
-    let open = house.open().await;
+    let project =
+        project("sed -i 's/a - b/a + b/' calc.py").with_files(&[("ropewalk.toml", &gate)]);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -290,10 +291,10 @@ async fn built_without_gate(
         steps("T-1", &[Step::Shell(first.to_owned())]),
         steps("T-2", &[Step::Shell(second.to_owned())]),
     ];
-    let house = House::new(&script.concat())
+    let project = Project::new(&script.concat())
         .with_files(&[files, &[("README.md", "Sums\n")]].concat())
         .with(|options| options.tries.tries = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let check = json!({ "command": "python3 -m unittest", "expected": "exit 0" });
     let task = |id: &str, file: &str, test: &str, on: &[&str]| {
         json!({
@@ -438,7 +439,7 @@ async fn whatever_changes_how_the_gate_is_run_is_asked_about() {
     ];
     for (file, trick) in tricks {
         let work = format!("sed -i 's/a - b/a + b/' calc.py; {trick}");
-        let house = House::new(&steps("T-1", &[Step::Shell(work)]))
+        let project = Project::new(&steps("T-1", &[Step::Shell(work)]))
             .with_files(&[
                 (
                     "ropewalk.toml",
@@ -452,7 +453,7 @@ async fn whatever_changes_how_the_gate_is_run_is_asked_about() {
                 ("calc.py", BROKEN),
             ])
             .with(|options| options.tries.tries = 1);
-        let (_, task) = built(&house, "calc.py", &[file]).await;
+        let (_, task) = built(&project, "calc.py", &[file]).await;
         assert_eq!(
             (task.state, task.waiting_for),
             (TaskState::Waiting, Some(WaitReason::Person)),

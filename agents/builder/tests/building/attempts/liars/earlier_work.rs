@@ -4,7 +4,7 @@ use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use serde_json::json;
 
-use crate::world::house::{House, task};
+use crate::world::project::{Project, task};
 use crate::world::script::{Step, steps};
 
 const MAKEFILE: &str = "check:\n\tpython3 -m unittest test_a\n";
@@ -37,8 +37,8 @@ async fn second(
         ),
     ]
     .concat();
-    let house = House::new(&script);
-    let open = house.open().await;
+    let project = Project::new(&script);
+    let open = project.open().await;
     let check = json!({ "command": "make check", "expected": "exit 0" });
     let spec = open
         .approve(json!([

@@ -13,8 +13,8 @@ use ropewalk_store::{Query, Versioned};
 use ropewalk_tests::namespaces;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, OpenHouse, PATIENCE, writes};
 use crate::world::listener::Hold;
+use crate::world::project::{OpenProject, PATIENCE, Project, writes};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
     json!({
@@ -25,7 +25,7 @@ fn plan(id: &str, needs: &[&str]) -> Value {
 }
 
 /// Lists the alerts about checkouts.
-async fn alerts(open: &OpenHouse) -> Vec<Alert> {
+async fn alerts(open: &OpenProject) -> Vec<Alert> {
     let rows = open.services.store.list::<Alert>(Query::new()).await;
     let alerts = rows.unwrap().into_iter().map(Versioned::into_inner);
     alerts
@@ -34,7 +34,7 @@ async fn alerts(open: &OpenHouse) -> Vec<Alert> {
 }
 
 /// Waits until people are told of a checkout.
-async fn told(open: &OpenHouse) -> Alert {
+async fn told(open: &OpenProject) -> Alert {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         if let Some(alert) = alerts(open).await.pop() {
@@ -55,10 +55,10 @@ async fn what_cannot_be_made_clean_is_told_of_and_replaced() {
     let tasks = ["T-1", "T-2", "T-3"];
     let rules = tasks.map(|id| writes(id, &format!("{id}.txt"), "good\n", None));
     let hold = Hold::new();
-    let house = House::new(&rules.concat())
+    let project = Project::new(&rules.concat())
         .held_by(&hold)
         .with(|options| options.loops = 1);
-    let open = house.open().await;
+    let open = project.open().await;
     let plan = json!([
         plan("T-1", &[]),
         plan("T-2", &["T-1"]),
@@ -69,7 +69,7 @@ async fn what_cannot_be_made_clean_is_told_of_and_replaced() {
     hold.called().await;
     hold.let_go();
     hold.called().await;
-    let slot = house.state().join("slots/1");
+    let slot = project.state().join("slots/1");
     let stays = slot.join("tree/stays");
     std::fs::create_dir(&stays).unwrap();
     let mounted = Command::new("mount")
@@ -88,7 +88,7 @@ async fn what_cannot_be_made_clean_is_told_of_and_replaced() {
         assert_eq!(ended, (TaskState::Complete, 1, 0, 0), "{}", task.id);
     }
     let alert = told(&open).await;
-    let place = house.state().join("slots/retired-1-1");
+    let place = project.state().join("slots/retired-1-1");
     assert!(place.join("tree/stays").is_dir(), "it is left for people");
     assert!(slot.join("tree").is_dir() && !stays.exists(), "a fresh one");
     assert_eq!((alert.severity, alert.build), (Severity::Warning, None));

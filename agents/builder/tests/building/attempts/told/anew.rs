@@ -13,7 +13,7 @@ use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use super::{holds, lacks};
-use crate::world::house::{House, OpenHouse, git, task};
+use crate::world::project::{OpenProject, Project, git, task};
 
 /// What the gate refuses at first, and what is said of it.
 const FIRST: &str = "Wrote the first line.";
@@ -51,32 +51,32 @@ fn taken(attempt: u32) -> String {
     rule(attempt, 1, &shell("echo good > a.txt")) + &rule(attempt, 2, &finish("Done."))
 }
 
-fn house(rules: &[String]) -> House {
-    House::new(&rules.concat())
+fn project(rules: &[String]) -> Project {
+    Project::new(&rules.concat())
         .with_files(&[("a.txt", "a\n")])
         .with(|options| options.tries.backoff = Duration::from_millis(20))
 }
 
-/// Opens a house on the plan, and waits until its model was asked so many times.
-async fn asked(house: &House, times: usize) -> (OpenHouse, SpecId, Build) {
-    let open = house.open().await;
+/// Opens a project on the plan, and waits until its model was asked so many times.
+async fn asked(project: &Project, times: usize) -> (OpenProject, SpecId, Build) {
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
-        .until(spec, |_, _| house.requests("T-1").len() == times)
+        .until(spec, |_, _| project.requests("T-1").len() == times)
         .await;
     (open, spec, build)
 }
 
-async fn succeeded(open: OpenHouse, spec: SpecId) {
+async fn succeeded(open: OpenProject, spec: SpecId) {
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     open.close().await;
 }
 
 /// Lets the head of a build go on, as a landing does, to a commit of other words in the file.
-async fn move_head(house: &House, open: &OpenHouse, build: &Build) {
-    let clone = house.state().join("repository.git");
-    let aside = house.directory.path().join("aside");
+async fn move_head(project: &Project, open: &OpenProject, build: &Build) {
+    let clone = project.state().join("repository.git");
+    let aside = project.directory.path().join("aside");
     let (tree, head) = (aside.to_str().unwrap(), build.head.as_ref().unwrap());
     git(
         &clone,
@@ -107,15 +107,15 @@ async fn after_a_conflict_a_prompt_holds_the_earlier_work_its_summary_and_all_fa
         rule(2, 2, &finish("Wrote the good line.")),
         taken(3),
     ];
-    let house = house(&rules);
-    let (open, spec, build) = asked(&house, 3).await;
-    move_head(&house, &open, &build).await;
+    let project = project(&rules);
+    let (open, spec, build) = asked(&project, 3).await;
+    move_head(&project, &open, &build).await;
     std::fs::write(&go, "").unwrap();
-    open.until(spec, |_, _| house.prompts("T-1").len() == 3)
+    open.until(spec, |_, _| project.prompts("T-1").len() == 3)
         .await;
     let failed = open.attempts(build.id, "T-1").await.remove(0);
     assert_eq!(failed.failure.unwrap().class, FailureClass::Conflict);
-    let told = house.prompts("T-1").remove(2);
+    let told = project.prompts("T-1").remove(2);
     holds(
         &told,
         &[
@@ -146,15 +146,15 @@ async fn after_a_full_context_a_prompt_holds_the_newest_work_its_summary_and_all
         rule(2, 9, &full),
         taken(3),
     ];
-    let house = house(&rules).compacting(1_000_000);
-    let open = house.open().await;
+    let project = project(&rules).compacting(1_000_000);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let (build, _) = open
-        .until(spec, |_, _| house.prompts("T-1").len() == 3)
+        .until(spec, |_, _| project.prompts("T-1").len() == 3)
         .await;
     let failed = open.attempts(build.id, "T-1").await.remove(0);
     assert_eq!(failed.failure.unwrap().class, FailureClass::ContextFull);
-    let told = house.prompts("T-1").remove(2);
+    let told = project.prompts("T-1").remove(2);
     holds(
         &told,
         &[
@@ -181,15 +181,15 @@ async fn after_a_lost_lock_the_same_conversation_goes_on_with_all_that_was_said_
         rule(2, 1, &held(&shell("echo good > a.txt"), &go)),
         rule(2, 2, &finish("Done.")),
     ];
-    let house = house(&rules);
-    let (open, spec, build) = asked(&house, 3).await;
+    let project = project(&rules);
+    let (open, spec, build) = asked(&project, 3).await;
     let store = &open.services.store;
     let announce = |subject, payload| open.context.event(subject, payload);
     let mut changes = ChangeSet::new();
     let lost = locks::all_held(store).await.unwrap();
     locks::revoke(&mut changes, &lost, "others need it", &announce);
     store.commit(changes).await.unwrap();
-    open.until(spec, |_, _| house.requests("T-1").len() == 4)
+    open.until(spec, |_, _| project.requests("T-1").len() == 4)
         .await;
     let attempts = open.attempts(build.id, "T-1").await;
     assert_eq!(attempts.len(), 2, "{attempts:?}");
@@ -198,9 +198,9 @@ async fn after_a_lost_lock_the_same_conversation_goes_on_with_all_that_was_said_
         .preserve_ref
         .as_deref()
         .expect("its work is kept");
-    let clone = house.state().join("repository.git");
+    let clone = project.state().join("repository.git");
     assert_eq!(git(&clone, &["show", &format!("{kept}:a.txt")]), "bad");
-    let told = house.requests("T-1").remove(3).text();
+    let told = project.requests("T-1").remove(3).text();
     holds(
         &told,
         &[
@@ -232,8 +232,8 @@ async fn a_conversation_begun_anew_holds_what_was_asked_and_answered_in_the_one_
         rule(1, 2, &full),
         taken(2),
     ];
-    let house = house(&rules).compacting(1_000_000);
-    let open = house.open().await;
+    let project = project(&rules).compacting(1_000_000);
+    let open = project.open().await;
     let spec = open.approve(plan()).await;
     let waits = |_: &Build, tasks: &[Task]| task(tasks, "T-1").state == TaskState::Waiting;
     let (build, _) = open.until(spec, waits).await;
@@ -243,7 +243,7 @@ async fn a_conversation_begun_anew_holds_what_was_asked_and_answered_in_the_one_
     let attempts = open.attempts(build.id, "T-1").await;
     let rounds: Vec<u32> = attempts.iter().map(|one| one.round).collect();
     assert_eq!(rounds, [1, 1, 2], "{attempts:?}");
-    let prompts = house.prompts("T-1");
+    let prompts = project.prompts("T-1");
     let of_it = [
         "## What Was Asked and Answered",
         "- Asked: The model of task T-1 asks: Good or better?\n  ada answered: good - one word",

@@ -1,8 +1,8 @@
-//! A house in which two agents live: deliveries are handed to them one by one, in the order of the store.
+//! A world in which two agents live: deliveries are handed to them one by one, in the order of the store.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ use ropewalk_config::settings::{PackageManager, PolicySettings};
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_desk::ideas::{Opening, StartedIdea};
+use ropewalk_desk::people::People;
 use ropewalk_desk::{ideas, specifications};
 use ropewalk_engine::llm::{
     Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptedModel,
@@ -56,8 +57,8 @@ pub(crate) fn templates() -> QuestionTemplates {
     ropewalk_world::templates().unwrap()
 }
 
-/// The house.
-pub(crate) struct House {
+/// A world with both agents, a repository and the model that plays a script.
+pub(crate) struct IdeaWorld {
     directory: TempDir,
     pub(crate) clock: Clock,
     pub(crate) services: Services,
@@ -65,16 +66,20 @@ pub(crate) struct House {
     agents: Vec<Arc<dyn Agent>>,
     script: String,
     calls: Arc<AtomicUsize>,
+    system: Arc<Mutex<String>>,
     auto_generate: bool,
     pub(crate) brake: Brake,
     /// What keeps models from tools.
     pub(crate) rules: CurrentValue<PolicySettings>,
+    /// Who may be reached by phone, from when agents move in.
+    pub(crate) phones: Option<People>,
 }
 
-/// Plays a script and counts how often it is asked.
+/// Plays a script, counts how often it is asked, and remembers what it is told first.
 struct CountingModel {
     model: ScriptedModel,
     calls: Arc<AtomicUsize>,
+    system: Arc<Mutex<String>>,
 }
 
 #[async_trait]
@@ -89,23 +94,24 @@ impl Model for CountingModel {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        self.system.lock().unwrap().clone_from(&request.system);
         self.model.stream(request, cancel).await
     }
 }
 
-impl House {
-    /// Builds a house around a small repository, whose model plays `script`.
+impl IdeaWorld {
+    /// Builds a world around a small repository, whose model plays `script`.
     pub(crate) async fn new(script: &str) -> Self {
         Self::with(script, &[], false).await
     }
 
-    /// Builds a house around a repository with `files` beside a line of code.
+    /// Builds a world around a repository with `files` beside a line of code.
     pub(crate) async fn with(script: &str, files: &[(&str, &str)], auto_generate: bool) -> Self {
         let files = [files, &[("notes.sh", "# a repository\n")]].concat();
         Self::around(script, &files, auto_generate).await
     }
 
-    /// Builds a house around a repository that holds no code yet.
+    /// Builds a world around a repository that holds no code yet.
     pub(crate) async fn without_code(script: &str) -> Self {
         Self::around(script, &[("docs/wish.md", "Pets.\n")], false).await
     }
@@ -120,7 +126,7 @@ impl House {
             services,
             supervisor,
         } = world(directory.path(), &clock, ids).await;
-        let mut house = Self {
+        let mut world = Self {
             directory,
             clock,
             services,
@@ -128,12 +134,14 @@ impl House {
             agents: Vec::new(),
             script: script.to_owned(),
             calls: Arc::default(),
+            system: Arc::default(),
             auto_generate,
             brake: Brake::default(),
             rules: CurrentValue::default(),
+            phones: None,
         };
-        house.move_in().await;
-        house
+        world.move_in().await;
+        world
     }
 
     /// Lets new agents take the place of the old ones, as a restart does.
@@ -148,6 +156,7 @@ impl House {
             deadlines: Deadlines::default(),
             places: places.clone(),
             repository: Some(repository.clone()),
+            phones: self.phones.clone(),
         });
         let clone = clone_of(&self.places()).await;
         let gate = GateRunner::new(RunnerParts {
@@ -254,6 +263,7 @@ impl House {
             model: Arc::new(CountingModel {
                 model: ScriptedModel::new(script, self.clock.clone()),
                 calls: Arc::clone(&self.calls),
+                system: Arc::clone(&self.system),
             }),
             name: "script".to_owned(),
             prices: PriceTable::default(),
@@ -274,6 +284,11 @@ impl House {
     /// Returns how often the model was asked.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Returns the system prompt with which the model was asked last.
+    pub(crate) fn system(&self) -> String {
+        self.system.lock().unwrap().clone()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -339,10 +354,15 @@ impl House {
 
     /// Commits a file as the user does.
     pub(crate) fn commit_file(&self, path: &str, text: &str) {
+        self.commit_saying(path, text, "more");
+    }
+
+    /// As [`IdeaWorld::commit_file`], with a message.
+    pub(crate) fn commit_saying(&self, path: &str, text: &str, message: &str) {
         let repo = self.places().repo;
         std::fs::write(repo.join(path), text).unwrap();
         git(&repo, &["add", "--all"]).unwrap();
-        git(&repo, &["commit", "--quiet", "--message=more"]).unwrap();
+        git(&repo, &["commit", "--quiet", "--message", message]).unwrap();
     }
 
     /// Commits files beside the branch of the user, or on it, and returns the commit as the clone has it.

@@ -45,7 +45,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A project on disk.
-pub(crate) struct House {
+pub(crate) struct Project {
     pub(crate) directory: tempfile::TempDir,
     script: String,
     options: BuildOptions,
@@ -61,23 +61,23 @@ pub(crate) struct House {
 }
 
 /// A project with its build agent at work.
-pub(crate) struct OpenHouse {
+pub(crate) struct OpenProject {
     pub(crate) services: Services,
     pub(crate) context: Context,
     supervisor: Supervisor,
     repo: PathBuf,
 }
 
-impl House {
+impl Project {
     /// Makes a repository with one commit, and a state directory with the folder of the idea `habits`.
     pub(crate) fn new(script: &str) -> Self {
         Self::new_in(&std::env::temp_dir(), script)
     }
 
-    /// As [`House::new`], in a directory below `place`.
+    /// As [`Project::new`], in a directory below `place`.
     pub(crate) fn new_in(place: &Path, script: &str) -> Self {
         let directory = tempfile::tempdir_in(place).unwrap();
-        let house = Self {
+        let project = Self {
             directory,
             script: script.to_owned(),
             options: BuildOptions {
@@ -93,16 +93,16 @@ impl House {
             watched: false,
             threshold_tokens: None,
         };
-        let repo = house.repo();
+        let repo = project.repo();
         std::fs::create_dir_all(&repo).unwrap();
         git(&repo, &["init", "-q", "-b", "main"]);
         write(&repo.join("README.md"), "# A project\n");
         write(&repo.join("CLAUDE.md"), "Indent with two spaces.\n");
         git(&repo, &["add", "."]);
         git(&repo, &["commit", "-q", "-m", "begin"]);
-        let idea = house.state().join("users/ada/ideas/habits");
+        let idea = project.state().join("users/ada/ideas/habits");
         write(&idea.join("README.md"), "Habits fade; this keeps them.\n");
-        house
+        project
     }
 
     /// Changes what the agent keeps to.
@@ -205,7 +205,7 @@ impl House {
     }
 
     /// Starts the agent on what is on disk.
-    pub(crate) async fn open(&self) -> OpenHouse {
+    pub(crate) async fn open(&self) -> OpenProject {
         let clock = self.clock.clone();
         let plan = Plan::unlike_any_other(&clock);
         let World {
@@ -219,7 +219,7 @@ impl House {
         agents.extend(self.watchers());
         Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
-        OpenHouse {
+        OpenProject {
             context: Context::new(&services, person),
             services,
             supervisor,
@@ -338,7 +338,7 @@ impl House {
     }
 }
 
-impl OpenHouse {
+impl OpenProject {
     /// Emits an event as a person.
     pub(crate) async fn emit(&self, subject: Subject, payload: Payload) {
         let mut changes = ChangeSet::new();
@@ -356,7 +356,7 @@ impl OpenHouse {
         self.until_in_steps(spec, step, wanted).await
     }
 
-    /// As [`OpenHouse::until`], with a clock that goes on by `step` alone whenever nothing happens.
+    /// As [`OpenProject::until`], with a clock that goes on by `step` alone whenever nothing happens.
     pub(crate) async fn until_in_steps(
         &self,
         spec: SpecId,
@@ -402,13 +402,15 @@ impl OpenHouse {
         .await
     }
 
-    /// Waits until a build that came after `first` has ended.
+    /// Waits until the build of a later revision than that of `first` has ended.
     pub(crate) async fn newest_build(&self, spec: SpecId, first: &Build) -> Build {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let query = Query::new().equal("spec", spec.to_string());
             let found = self.services.store.list::<Build>(query).await.unwrap();
-            let newer = found.into_iter().find(|build| build.id != first.id);
+            let newer = found
+                .into_iter()
+                .find(|build| build.revision > first.revision);
             if let Some(build) = newer
                 && build.completed_at.is_some()
             {
@@ -441,7 +443,7 @@ impl OpenHouse {
         self.change_build_with(id, None, change).await;
     }
 
-    /// As [`OpenHouse::change_build`], with a wait in the same commit.
+    /// As [`OpenProject::change_build`], with a wait in the same commit.
     pub(crate) async fn change_build_with(
         &self,
         id: BuildId,

@@ -26,7 +26,8 @@ pub(crate) fn templates() -> QuestionTemplates {
     ropewalk_world::templates().unwrap()
 }
 
-pub(crate) struct House {
+/// A world with builds in it, whose agents are handed one event at a time.
+pub(crate) struct WatchWorld {
     pub(crate) services: Services,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -57,7 +58,7 @@ pub(crate) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
-impl House {
+impl WatchWorld {
     pub(crate) async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::manual(noon());

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::build::{Build, FailingWork};
 use ropewalk_store::{ChangeSet, Query, Versioned, retry_on_conflict};
 use tokio::time::Instant;
 use tracing::warn;
@@ -31,13 +32,16 @@ const FAMILY: &str = "work/";
 /// A piece of work on a build.
 pub(super) type Piece = (BuildId, Work);
 
-/// What failed when it was tried last.
+/// What failed when it was tried last, each how often in a row.
+///
+/// A streak that a program told of in the reason alone, before builds noted what fails, is not known to a later program. That is
+/// accepted: its words stay until the next input that sets the reason of the build.
 #[derive(Debug, Default)]
-pub(super) struct Troubles(HashMap<Piece, Trouble>);
+pub(super) struct FailureStreaks(HashMap<Piece, FailureStreak>);
 
-/// A piece of work that failed so often in a row.
+/// So many failures of a piece of work in a row; none where it only waits.
 #[derive(Debug, Default)]
-struct Trouble {
+struct FailureStreak {
     count: u32,
     rested: Option<TimeDelta>,
     /// When it may be tried again; at once where it did not fail in this process.
@@ -46,49 +50,51 @@ struct Trouble {
     shown: Option<String>,
 }
 
-impl Trouble {
-    /// A trouble that an earlier process told of, as far as that is known.
-    fn told(count: u32, told: &str) -> Self {
+impl FailureStreak {
+    /// One that an earlier process counted, as far as that is known.
+    fn counted_before(count: u32, shown: &str) -> Self {
         Self {
             count,
-            shown: Some(told.to_owned()),
+            shown: Some(shown.to_owned()),
             ..Self::default()
         }
     }
 }
 
-impl Troubles {
-    /// Takes up the troubles that an earlier process told of, so that their end is told, too.
+impl FailureStreaks {
+    /// Takes up the streaks that an earlier process told of, so that their end is told, too.
     pub(super) async fn take_up(&mut self, context: &Context) -> Result<(), BuilderError> {
+        for build in builds_in(&context.store, &LOOKED_AFTER).await? {
+            for failing in &build.failing {
+                // A later program may have known of other work.
+                let Some(work) = Work::parse(&failing.work) else {
+                    continue;
+                };
+                let streak = FailureStreak::counted_before(failing.count, &failing.shown);
+                self.0.entry((build.id, work)).or_insert(streak);
+            }
+        }
+        // A build that has ended says nothing of it.
         for alert in open_alerts(context).await? {
             let Some(piece) = piece_of(&alert.cause) else {
                 continue;
             };
-            let trouble = Trouble::told(ALERT_AFTER, &alert.message);
-            self.0.entry(piece).or_insert(trouble);
-        }
-        // Of what failed less often nothing but the words in its build is left, and what somebody added to them.
-        for build in builds_in(&context.store, &LOOKED_AFTER).await? {
-            let told = build.reason.as_deref().unwrap_or_default();
-            let told = told.split(ADDITION).next().unwrap_or_default();
-            if let Some((work, count)) = Work::that_failed(told, ALERT_AFTER) {
-                let trouble = Trouble::told(count, told);
-                self.0.entry((build.id, work)).or_insert(trouble);
-            }
+            let streak = FailureStreak::counted_before(ALERT_AFTER, &alert.message);
+            self.0.entry(piece).or_insert(streak);
         }
         Ok(())
     }
 
     /// Returns whether a piece of work is not to be tried yet.
     pub(super) fn rests(&self, piece: Piece) -> bool {
-        let until = self.0.get(&piece).and_then(|trouble| trouble.until);
+        let until = self.0.get(&piece).and_then(|streak| streak.until);
         until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Returns how long the next piece of work still rests.
     pub(super) fn due(&self) -> Option<Duration> {
         let now = Instant::now();
-        let ends = self.0.values().filter_map(|trouble| trouble.until);
+        let ends = self.0.values().filter_map(|streak| streak.until);
         let left = ends.map(|until| until.saturating_duration_since(now));
         left.filter(|left| !left.is_zero()).min()
     }
@@ -106,18 +112,18 @@ impl Troubles {
         piece: Piece,
         error: &str,
     ) {
-        let trouble = self.0.entry(piece).or_default();
-        trouble.count += 1;
-        let pause = rest(trouble.rested, &shared.options.tries);
-        trouble.rested = Some(pause);
-        trouble.until = Some(Instant::now() + pause.to_std().unwrap_or_default());
-        let told = piece.1.failed(trouble.count, error);
+        let streak = self.0.entry(piece).or_default();
+        streak.count += 1;
+        let pause = rest(streak.rested, &shared.options.tries);
+        streak.rested = Some(pause);
+        streak.until = Some(Instant::now() + pause.to_std().unwrap_or_default());
+        let told = piece.1.failed(streak.count, error);
         warn!(build.id = %piece.0, "{told}");
-        if trouble.count < SHOWN_FROM {
+        if streak.count < SHOWN_FROM {
             return;
         }
-        match show(shared, context, piece, trouble, &told).await {
-            Ok(()) => trouble.shown = Some(told),
+        match show(shared, context, piece, streak, &told).await {
+            Ok(()) => streak.shown = Some(told),
             Err(error) => {
                 warn!(build.id = %piece.0, "build `{}` cannot say what keeps it: {error}", piece.0);
             }
@@ -126,15 +132,15 @@ impl Troubles {
 
     /// Takes back what was told of a piece of work that is done.
     pub(super) async fn over(&mut self, shared: &SharedState, context: &Context, piece: Piece) {
-        let Some(trouble) = self.0.remove(&piece) else {
+        let Some(streak) = self.0.remove(&piece) else {
             return;
         };
         let mut of_build = self.0.iter().filter(|(other, _)| other.0 == piece.0);
         let next = of_build.find_map(|(_, other)| other.shown.clone());
-        if let Err(error) = take_back(shared, context, piece, &trouble, next).await {
+        if let Err(error) = take_back(shared, context, piece, &streak, next).await {
             warn!(build.id = %piece.0, "build `{}` still says what kept it: {error}", piece.0);
             // It is taken back at the next end of the same work, or once nobody wants it.
-            self.0.insert(piece, trouble);
+            self.0.insert(piece, streak);
         }
     }
 
@@ -167,12 +173,24 @@ fn beside(told: Option<&str>, added: &str) -> Option<String> {
     }
 }
 
+/// Notes in a build what its reason says of work that failed so often, so that a later process knows of it.
+fn note(build: &mut Build, work: Work, count: u32, shown: &str) {
+    build.failing.retain(|one| one.work != work.as_str());
+    if added_to(build.reason.as_deref(), shown).is_some() {
+        build.failing.push(FailingWork {
+            work: work.as_str().to_owned(),
+            count,
+            shown: shown.to_owned(),
+        });
+    }
+}
+
 /// Writes into the build what keeps it, and alerts people when that has gone on for long.
 async fn show(
     shared: &SharedState,
     context: &Context,
     piece: Piece,
-    trouble: &Trouble,
+    streak: &FailureStreak,
     told: &str,
 ) -> Result<(), BuilderError> {
     retry_on_conflict!(BuilderError, piece.0, {
@@ -180,17 +198,18 @@ async fn show(
             return Ok(Some(()));
         };
         let mut changes = ChangeSet::new();
-        let shown = trouble.shown.as_deref();
+        let shown = streak.shown.as_deref();
         let added = shown.and_then(|shown| added_to(build.reason.as_deref(), shown));
         let input = Input::Explain {
             told: beside(Some(told), added.unwrap_or_default()),
         };
         let scene = Scene::new(shared, context, &build);
-        let after = scene.build(&mut changes, input).await?;
+        let mut after = scene.build(&mut changes, input).await?;
+        note(&mut after, piece.1, streak.count, told);
         if after != build.record {
             changes.update(&build, &after);
         }
-        if trouble.count >= ALERT_AFTER {
+        if streak.count >= ALERT_AFTER {
             let standing = context.store.get::<Alert>(&cause_of(piece)).await?;
             // Somebody may acknowledge it at the same time.
             if let Some(standing) = standing.filter(|alert| alert.cleared_at.is_none()) {
@@ -215,23 +234,26 @@ async fn take_back(
     shared: &SharedState,
     context: &Context,
     piece: Piece,
-    trouble: &Trouble,
+    streak: &FailureStreak,
     next: Option<String>,
 ) -> Result<(), BuilderError> {
-    if trouble.count < SHOWN_FROM {
+    if streak.count < SHOWN_FROM {
         return Ok(());
     }
     retry_on_conflict!(BuilderError, piece.0, {
         let mut changes = ChangeSet::new();
-        let build = context::build(&context.store, piece.0).await?;
-        if let (Some(build), Some(shown)) = (build, &trouble.shown)
-            && let Some(added) = added_to(build.reason.as_deref(), shown)
-        {
-            let told = beside(next.as_deref(), added);
-            let input = Input::Explain { told };
-            let scene = Scene::new(shared, context, &build);
-            let after = scene.build(&mut changes, input).await?;
-            changes.update(&build, &after);
+        if let Some(build) = context::build(&context.store, piece.0).await? {
+            let mut after = build.record.clone();
+            let shown = streak.shown.as_deref();
+            if let Some(added) = shown.and_then(|shown| added_to(build.reason.as_deref(), shown)) {
+                let told = beside(next.as_deref(), added);
+                let scene = Scene::new(shared, context, &build);
+                after = scene.build(&mut changes, Input::Explain { told }).await?;
+            }
+            after.failing.retain(|one| one.work != piece.1.as_str());
+            if after != build.record {
+                changes.update(&build, &after);
+            }
         }
         if let Some(alert) = context.store.get::<Alert>(&cause_of(piece)).await?
             && alert.cleared_at.is_none()
@@ -279,6 +301,7 @@ fn piece_of(cause: &str) -> Option<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::fixture;
 
     #[test]
     fn what_was_shown_gives_its_place_and_what_somebody_added_to_it_stays() {
@@ -296,10 +319,28 @@ mod tests {
         for reason in [None, Some("paused on request")] {
             assert_eq!(added_to(reason, &shown), None);
         }
-        // Another process knows of the same words, and how often it was.
-        let found = added.split(ADDITION).next();
-        assert_eq!(found, Some(&*shown));
-        let read = Work::that_failed(&added, ALERT_AFTER);
-        assert_eq!(read, Some((Work::Publication, 2)));
+    }
+
+    #[test]
+    fn what_the_reason_says_is_noted_once_for_each_work() {
+        let mut build = Build {
+            reason: Some("broken; left by ada".to_owned()),
+            ..fixture::build()
+        };
+        let noted = |build: &Build| {
+            let failing = build.failing.iter();
+            let failing = failing.map(|one| (one.work.clone(), one.count, one.shown.clone()));
+            failing.collect::<Vec<_>>()
+        };
+        let of = |work: &str, count: u32, shown: &str| (work.to_owned(), count, shown.to_owned());
+        note(&mut build, Work::Publication, 2, "broken");
+        note(&mut build, Work::Check, 3, "red");
+        assert_eq!(noted(&build), [of("publication", 2, "broken")]);
+        build.reason = Some("red".to_owned());
+        note(&mut build, Work::Check, 4, "red");
+        let both = [of("publication", 2, "broken"), of("check", 4, "red")];
+        assert_eq!(noted(&build), both, "what other words hide is known still");
+        note(&mut build, Work::Publication, 3, "broken");
+        assert_eq!(noted(&build), [of("check", 4, "red")], "it is said no more");
     }
 }
