@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::output::Output;
 use crate::project::Project;
-use crate::wiring::{self, Desk};
+use crate::wiring::{self, OpenProject};
 
 /// What holds for every verb.
 #[derive(Debug, Args)]
@@ -77,13 +77,13 @@ impl App {
     }
 
     /// Opens the store beside whatever else runs on it. Where everything is stopped, whoever looks is told.
-    pub async fn desk(&self) -> Result<Desk, CliError> {
-        let desk = Desk::open(self.project()?).await?;
-        if let Some(halt) = halt::standing(&desk.store).await? {
-            let told = wiring::halt_told(&halt);
+    pub async fn open(&self) -> Result<OpenProject, CliError> {
+        let opened = OpenProject::open(self.project()?).await?;
+        if let Some(halt) = halt::standing(&opened.store).await? {
+            let told = wiring::halt_in_words(&halt);
             self.output.note(&format!("note: {told}"))?;
         }
-        Ok(desk)
+        Ok(opened)
     }
 
     /// Returns the directory that the verb is for.

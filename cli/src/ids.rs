@@ -13,7 +13,7 @@ use ropewalk_store::{Query, ReadError, Record, Versioned};
 use uuid::Uuid;
 
 use crate::error::{AMBIGUOUS, CliError, UNKNOWN};
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 pub use timeline::{ChainText, EventText, NoEventText};
 
@@ -65,13 +65,13 @@ impl IdText {
     /// Finds the row of `R` that this id names; `noun` and `list` are for the error.
     pub async fn find<R: Record>(
         &self,
-        desk: &Desk,
+        opened: &OpenProject,
         noun: &str,
         list: &str,
     ) -> Result<Versioned<R>, CliError> {
         let unknown = || CliError::unknown(noun, self, list);
         if let Some(whole) = self.whole {
-            return desk
+            return opened
                 .store
                 .get::<R>(&whole.to_string())
                 .await?
@@ -79,41 +79,44 @@ impl IdText {
         }
         let mut rows = Vec::new();
         if self.is_part() {
-            rows = desk.store.list::<R>(Query::new()).await?;
+            rows = opened.store.list::<R>(Query::new()).await?;
             rows.retain(|row| self.fits(&row.record.key()));
         }
         match rows.len() {
-            0 => self.newest_of_idea(desk).await?.ok_or_else(unknown),
+            0 => self.newest_of_idea(opened).await?.ok_or_else(unknown),
             1 => rows.pop().ok_or_else(unknown),
             _ => Err(fits_several(self, &keys(&rows), list)),
         }
     }
 
     /// Finds the build that is meant.
-    pub async fn build(&self, desk: &Desk) -> Result<Versioned<Build>, CliError> {
-        self.find(desk, "build", "build list").await
+    pub async fn build(&self, opened: &OpenProject) -> Result<Versioned<Build>, CliError> {
+        self.find(opened, "build", "build list").await
     }
 
     /// Finds the specification that is meant.
-    pub async fn specification(&self, desk: &Desk) -> Result<Versioned<Specification>, CliError> {
-        self.find(desk, "specification", "spec list").await
+    pub async fn specification(
+        &self,
+        opened: &OpenProject,
+    ) -> Result<Versioned<Specification>, CliError> {
+        self.find(opened, "specification", "spec list").await
     }
 
     /// Finds the newest row of the idea that is called so, where rows of this sort belong to ideas.
     async fn newest_of_idea<R: Record>(
         &self,
-        desk: &Desk,
+        opened: &OpenProject,
     ) -> Result<Option<Versioned<R>>, CliError> {
         let Ok(named) = Slug::parse(&self.text) else {
             return Ok(None);
         };
         let named = IdeaText(named);
-        if let Some(row) = newest_of(&named.0, desk).await? {
+        if let Some(row) = newest_of(&named.0, opened).await? {
             return Ok(Some(row));
         }
-        match named.fitting(desk).await?.as_slice() {
+        match named.fitting(opened).await?.as_slice() {
             [] => Ok(None),
-            [idea] => newest_of(&idea.slug, desk).await,
+            [idea] => newest_of(&idea.slug, opened).await,
             several => Err(fits_several(self, &keys(several), "idea list")),
         }
     }
@@ -134,10 +137,13 @@ impl IdText {
 }
 
 /// Finds the newest row of an idea, where rows of this sort belong to ideas.
-async fn newest_of<R: Record>(idea: &Slug, desk: &Desk) -> Result<Option<Versioned<R>>, CliError> {
+async fn newest_of<R: Record>(
+    idea: &Slug,
+    opened: &OpenProject,
+) -> Result<Option<Versioned<R>>, CliError> {
     let newest = Query::new().equal("idea", idea.as_str());
     let newest = newest.order_by("created_at").descending().limit(1);
-    match desk.store.list(newest).await {
+    match opened.store.list(newest).await {
         Ok(mut rows) => Ok(rows.pop()),
         Err(ReadError::UnknownColumn { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -191,8 +197,8 @@ impl From<IdeaText> for Slug {
 
 impl IdeaText {
     /// Finds the name of the idea where it is whole: what cannot be taken back is done to none that is only begun.
-    pub async fn find_whole(&self, desk: &Desk) -> Result<Slug, CliError> {
-        let found = self.find(desk).await?;
+    pub async fn find_whole(&self, opened: &OpenProject) -> Result<Slug, CliError> {
+        let found = self.find(opened).await?;
         if found == self.0 {
             return Ok(found);
         }
@@ -202,17 +208,20 @@ impl IdeaText {
     }
 
     /// Finds the name of the idea of which alone a list is wanted, if any.
-    pub async fn find_wanted(wanted: Option<&Self>, desk: &Desk) -> Result<Option<Slug>, CliError> {
+    pub async fn find_wanted(
+        wanted: Option<&Self>,
+        opened: &OpenProject,
+    ) -> Result<Option<Slug>, CliError> {
         match wanted {
-            Some(idea) => idea.find(desk).await.map(Some),
+            Some(idea) => idea.find(opened).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Finds the name of the idea.
-    pub async fn find(&self, desk: &Desk) -> Result<Slug, CliError> {
+    pub async fn find(&self, opened: &OpenProject) -> Result<Slug, CliError> {
         let name = self.0.as_str();
-        match self.fitting(desk).await?.as_slice() {
+        match self.fitting(opened).await?.as_slice() {
             [] => Err(CliError::unknown("idea", name, "idea list")),
             [idea] => Ok(idea.slug.clone()),
             several => Err(fits_several(name, &keys(several), "idea list")),
@@ -220,12 +229,12 @@ impl IdeaText {
     }
 
     /// Lists the ideas whose names begin so; the one alone that is called so, if there is one.
-    async fn fitting(&self, desk: &Desk) -> Result<Vec<Versioned<Idea>>, CliError> {
+    async fn fitting(&self, opened: &OpenProject) -> Result<Vec<Versioned<Idea>>, CliError> {
         let name = self.0.as_str();
-        if let Some(idea) = desk.store.get::<Idea>(name).await? {
+        if let Some(idea) = opened.store.get::<Idea>(name).await? {
             return Ok(vec![idea]);
         }
-        let mut ideas = desk.store.list::<Idea>(Query::new()).await?;
+        let mut ideas = opened.store.list::<Idea>(Query::new()).await?;
         ideas.retain(|idea| idea.slug.as_str().starts_with(name));
         Ok(ideas)
     }

@@ -33,7 +33,7 @@ use ropewalk_runtime::{secrets, stderr};
 
 pub use app::App;
 pub use error::{CliError, Exit};
-pub use wiring::{Desk, Host};
+pub use wiring::{Host, OpenProject};
 
 /// Runs the program with `arguments`, its own name first, and returns how it should exit.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

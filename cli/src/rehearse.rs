@@ -10,6 +10,7 @@ use ropewalk_config::settings::Transport;
 use ropewalk_config::{Config, Environment};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::{EventFilter, Location, Query, ReadError, Store};
@@ -290,7 +291,7 @@ fn is_done_well(idea: &IdeaReport) -> bool {
         && idea
             .build
             .as_ref()
-            .is_some_and(|build| build.status == "succeeded")
+            .is_some_and(|build| build.state == BuildState::Succeeded)
 }
 
 /// Returns whether nothing will happen to `idea` any more though it is not reviewed.
@@ -299,7 +300,7 @@ fn is_stuck(idea: &IdeaReport) -> bool {
     let waits = idea
         .build
         .as_ref()
-        .is_some_and(|build| build.status == "paused");
+        .is_some_and(|build| build.state == BuildState::Paused);
     refused || waits
 }
 
@@ -348,7 +349,7 @@ fn summary(idea: &IdeaReport) -> String {
     format!(
         "{}: {} on {}, {} commits in {} attempts",
         idea.slug,
-        build.status,
+        build.state,
         build.branch,
         build.commits.len(),
         build.attempts

@@ -45,9 +45,9 @@ pub struct ScriptedIdea {
     says: BTreeMap<Phase, String>,
 }
 
-/// Says why a script cannot be played.
+/// Says why the script of a person cannot be played.
 #[derive(Debug, thiserror::Error)]
-pub enum ScriptError {
+pub enum PersonScriptError {
     /// It is not the YAML of a script.
     #[error("the script of the person is not valid: {0}")]
     Malformed(String),
@@ -71,15 +71,15 @@ pub struct Person {
 
 impl Script {
     /// Reads a script.
-    pub fn parse(yaml: &str) -> Result<Self, ScriptError> {
+    pub fn parse(yaml: &str) -> Result<Self, PersonScriptError> {
         let script: Self = serde_saphyr::from_str(yaml)
-            .map_err(|error| ScriptError::Malformed(error.to_string()))?;
+            .map_err(|error| PersonScriptError::Malformed(error.to_string()))?;
         match script
             .ideas
             .iter()
             .find(|idea| !idea.says.contains_key(&Phase::Exploring))
         {
-            Some(idea) => Err(ScriptError::Silent(idea.slug.clone())),
+            Some(idea) => Err(PersonScriptError::Silent(idea.slug.clone())),
             None => Ok(script),
         }
     }
@@ -87,7 +87,7 @@ impl Script {
 
 impl Person {
     /// Returns the person named `user` who plays `script`.
-    pub fn new(user: UserSlug, script: Script) -> Result<Self, ScriptError> {
+    pub fn new(user: UserSlug, script: Script) -> Result<Self, PersonScriptError> {
         Ok(Self {
             role: ComponentName::parse("person")?,
             user,

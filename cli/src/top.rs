@@ -15,7 +15,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 use draw::View;
 use picture::Picture;
 
@@ -41,12 +41,12 @@ impl Top {
                 ("`top` needs a terminal", next),
             ));
         }
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let every = Duration::from_secs(self.every.into());
         // Looked at once before the screen is taken, so that what fails is said where it can be read.
-        let picture = Picture::of(&desk).await?;
-        let outcome = watch(&desk, picture, every).await;
-        desk.close().await?;
+        let picture = Picture::of(&opened).await?;
+        let outcome = watch(&opened, picture, every).await;
+        opened.close().await?;
         outcome
     }
 }
@@ -69,7 +69,11 @@ impl Drop for Screen {
 }
 
 /// Draws and listens until somebody leaves.
-async fn watch(desk: &Desk, mut picture: Picture, every: Duration) -> Result<(), CliError> {
+async fn watch(
+    opened: &OpenProject,
+    mut picture: Picture,
+    every: Duration,
+) -> Result<(), CliError> {
     let mut screen = Screen::take()?;
     let mut view = View::default();
     loop {
@@ -86,7 +90,7 @@ async fn watch(desk: &Desk, mut picture: Picture, every: Duration) -> Result<(),
                 None => {}
             }
         }
-        picture = Picture::of(desk).await?;
+        picture = Picture::of(opened).await?;
     }
 }
 

@@ -28,14 +28,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use ropewalk_runtime::Supervisor;
 use ropewalk_store::{Record, Store, Versioned};
-use std::fmt::Display;
-use std::str::FromStr;
 use std::sync::LazyLock;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::guard::intake::{Bounds, intake};
 use crate::guard::{here, known, outer, outer_admin};
+use crate::page::wanted;
 use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::{document, health, pages};
@@ -196,15 +195,6 @@ async fn find<R: Record>(
     let whole = id.parse::<uuid::Uuid>().map_err(|_| unknown())?;
     let found = store.get::<R>(&whole.to_string()).await?;
     found.ok_or_else(unknown)
-}
-
-/// Reads a value of a query, where one is wanted.
-pub(crate) fn wanted<T: FromStr<Err: Display>>(
-    field: &str,
-    text: Option<&str>,
-) -> Result<Option<T>, Problem> {
-    let read = text.map(str::parse).transpose();
-    read.map_err(unreadable(field))
 }
 
 /// What every handler takes.

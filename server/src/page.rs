@@ -1,17 +1,28 @@
 //! Cuts lists into pages: at most so many entries, and where to go on.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use axum::Json;
 use ropewalk_schemas::Slug;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::wanted;
-use crate::problem::Problem;
+use crate::problem::{Problem, unreadable};
 
 /// How many entries a page has where nothing else is asked.
 const DEFAULT: u32 = 100;
 /// The most entries of a page.
 const MOST: u32 = 500;
+
+/// Reads a value of a query, where one is wanted.
+pub(crate) fn wanted<T: FromStr<Err: Display>>(
+    field: &str,
+    text: Option<&str>,
+) -> Result<Option<T>, Problem> {
+    let read = text.map(str::parse).transpose();
+    read.map_err(unreadable(field))
+}
 
 /// Which part of a list is wanted.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]

@@ -27,7 +27,7 @@ mod words;
 
 pub use api::ApiError;
 pub use bot::Bot;
-pub use bot::hook::{HookError, UpdateHook};
+pub use bot::hook::{UpdateError, UpdateHook};
 pub use client::{ClientError, HookStanding, TelegramClient};
 pub use left::LeftUpdates;
 pub use port::TelegramPort;

@@ -143,7 +143,7 @@ pub(crate) async fn told(
         "**{title}**\n\n{}\n\n{work}. Expected price: {}.\n\n\
          \"{start}\" holds for revision {revision} with the hash {} alone.",
         asked_for(store, spec, content, extent).await?,
-        Price::told(spec.price.as_ref()),
+        Price::in_words(spec.price.as_ref()),
         hash.map(ToString::to_string).unwrap_or_default(),
     ))
 }

@@ -14,7 +14,7 @@ use super::pack::Contents;
 use super::{BUNDLE, DATABASE, FOLDERS, FORM, Manifest, SETTINGS, STATE};
 use crate::app::App;
 use crate::error::CliError;
-use crate::wiring::{self, Desk};
+use crate::wiring::{self, OpenProject};
 
 /// Where it is written to.
 #[derive(Debug, Args)]
@@ -38,8 +38,8 @@ impl Export {
         if path.symlink_metadata().is_ok() {
             return Err(exists(&path));
         }
-        let desk = app.desk().await?;
-        desk.person()?;
+        let opened = app.open().await?;
+        opened.person()?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let there = folder.metadata();
         there.map_err(|error| CliError::file(folder, &error))?;
@@ -47,8 +47,8 @@ impl Export {
         let file = |error: std::io::Error| CliError::file(folder, &error.kind().into());
         // Private, since it holds what models and people said; moved to its place when it is whole.
         let partial = tempfile::NamedTempFile::new_in(folder).map_err(file)?;
-        let written = write(app, &desk, partial.reopen().map_err(file)?).await;
-        desk.close().await?;
+        let written = write(app, &opened, partial.reopen().map_err(file)?).await;
+        opened.close().await?;
         let left_out = written?;
         let file = partial.persist_noclobber(&path);
         let file = file.map_err(|error| match error.error.kind() {
@@ -66,14 +66,14 @@ impl Export {
 }
 
 /// Gathers what goes along in a folder of its own and writes it to `file`; returns the keys that were left out.
-async fn write(app: &App, desk: &Desk, file: File) -> Result<Vec<String>, CliError> {
-    let state = desk.project.state();
+async fn write(app: &App, opened: &OpenProject, file: File) -> Result<Vec<String>, CliError> {
+    let state = opened.project.state();
     let in_state = |error| CliError::file(state, &error);
     let folder = tempfile::tempdir_in(state).map_err(in_state)?;
     let aside = folder.path().to_owned();
     let git = wiring::git(&app.environment).await?;
     let options = LocalCloneOptions {
-        user_repository: desk.project.locations.repository.clone(),
+        user_repository: opened.project.locations.repository.clone(),
         state: state.to_owned(),
         identity: Identity::default(),
     };
@@ -83,19 +83,19 @@ async fn write(app: &App, desk: &Desk, file: File) -> Result<Vec<String>, CliErr
     let copy = aside.join("database");
     std::fs::create_dir(&copy).map_err(in_state)?;
     let database = copy.join("ropewalk.db");
-    desk.store.copy_to(&database).await?;
+    opened.store.copy_to(&database).await?;
     leave_behind(&database).await?;
     clone.write_bundle(&aside.join(BUNDLE)).await?;
-    let left_out = settings(desk, &aside.join(SETTINGS))?;
+    let left_out = settings(opened, &aside.join(SETTINGS))?;
     let mut manifest = Manifest {
         form: FORM,
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        project: desk.project.locations.name.clone(),
+        project: opened.project.locations.name.clone(),
         branch,
-        at: desk.clock.now(),
+        at: opened.clock.now(),
         size_bytes: 0,
     };
-    let beside = match wiring::location(&desk.project)? {
+    let beside = match wiring::location(&opened.project)? {
         Location::Sqlite(path) => path.parent().map(Path::to_owned),
         Location::Postgres(_) => Some(copy),
     };
@@ -126,8 +126,8 @@ async fn write(app: &App, desk: &Desk, file: File) -> Result<Vec<String>, CliErr
 }
 
 /// Writes the configuration as it can be read elsewhere; what is laid over it on this machine stays here.
-fn settings(desk: &Desk, to: &Path) -> Result<Vec<String>, CliError> {
-    let text = match &desk.project.loaded.project_file {
+fn settings(opened: &OpenProject, to: &Path) -> Result<Vec<String>, CliError> {
+    let text = match &opened.project.loaded.project_file {
         Some(path) => {
             std::fs::read_to_string(path).map_err(|error| CliError::file(path, &error))?
         }

@@ -22,7 +22,7 @@ use super::{BUNDLE, Manifest, SETTINGS, STATE, refusal, unpack};
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
-use crate::wiring::{self, Desk};
+use crate::wiring::{self, OpenProject};
 
 /// Why it arrives stopped.
 const REASON: &str = "imported from an archive";
@@ -282,11 +282,11 @@ fn aside(state: &Path, manifest: &Manifest) -> Result<StagingFolder, CliError> {
 /// the builds.
 async fn stop(mut project: Project, state: &Path) -> Result<Vec<Build>, CliError> {
     state.clone_into(&mut project.locations.state);
-    let desk = Desk::open(project).await?;
+    let opened = OpenProject::open(project).await?;
     leave_behind(&state.join("ropewalk.db")).await?;
-    let stopped = halt::stop(&desk.context(), desk.person()?, Some(REASON.to_owned())).await;
-    let builds = desk.store.list::<Build>(Query::new()).await?;
-    desk.close().await?;
+    let stopped = halt::stop(&opened.context(), opened.person()?, Some(REASON.to_owned())).await;
+    let builds = opened.store.list::<Build>(Query::new()).await?;
+    opened.close().await?;
     match stopped {
         Ok(_) | Err(HaltError::Already(_)) => {
             Ok(builds.into_iter().map(Versioned::into_inner).collect())

@@ -1,5 +1,7 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
+mod confinement;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -107,7 +109,7 @@ async fn examine_place(project: &Project, environment: &Environment) -> Vec<Find
     }
     findings.extend(people(project));
     findings.extend(state_and_store(project).await);
-    findings.extend(sandbox(project, environment).await);
+    findings.extend(confinement::sandbox(project, environment).await);
     findings
 }
 
@@ -166,7 +168,7 @@ pub(crate) async fn examine(
     findings.extend(login.map(|login| finding("bus login", login)));
     findings.extend(telegram(&project, environment).await);
     findings.extend(models(&project, environment));
-    findings.extend(sandbox(&project, environment).await);
+    findings.extend(confinement::sandbox(&project, environment).await);
     findings
 }
 
@@ -565,26 +567,7 @@ fn price(model: &str, told: Option<String>) -> Finding {
         None => Finding::new(
             &name,
             Fitness::Warn,
-            "unknown: budgets in dollars cannot count it, so bound it by tokens",
+            "unknown: budgets in dollars cannot count it, so bound it by tokens, or say what it costs by `prices` of its provider",
         ),
     }
-}
-
-/// Names what confines commands, and what bounds their memory and processes.
-async fn sandbox(project: &Project, environment: &Environment) -> Vec<Finding> {
-    let found = wiring::confinement(project, environment).await;
-    let level = match found {
-        Ok(found) => match (found.sandbox, found.warning) {
-            (Some(sandbox), _) => {
-                let level = Finding::new("sandbox", Fitness::Ok, sandbox.level());
-                return vec![level, Finding::new("limits", Fitness::Ok, sandbox.hold())];
-            }
-            (None, Some(warning)) => {
-                return vec![Finding::new("sandbox", Fitness::Warn, warning)];
-            }
-            (None, None) => Ok("off; every model is scripted".to_owned()),
-        },
-        Err(error) => Err(error),
-    };
-    vec![finding("sandbox", level)]
 }

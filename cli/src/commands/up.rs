@@ -83,9 +83,9 @@ impl Up {
         } else {
             None
         };
-        // The bell tells the same, and remembers what it has told; where nobody can hear it, it tells nothing.
+        // Where nobody can hear it, the bell tells nothing.
         let rings = project.config().notices.terminal && std::io::stderr().is_terminal();
-        let tells = crew == Crew::Everyone && !rings;
+        let is_everyone = crew == Crew::Everyone;
         let host = match Box::pin(Host::start_crew(app, project, crew)).await {
             // A termination that is heeded is a success from the first moment on.
             Err(CliError::Cancelled) if app.interrupts.is_requested() => {
@@ -98,8 +98,8 @@ impl Up {
         let load = Arc::new(move || Project::load(&directory, &overrides, &environment));
         let again = Arc::clone(&load);
         host.follow(&app.environment, move || again());
-        if tells {
-            notices::begin(&host, &app.output);
+        if is_everyone {
+            notices::begin(&host, &app.output, rings).await;
         }
         if let Some(doors) = doors {
             let checkup = doctor::checkup(app.environment.clone(), move || load());

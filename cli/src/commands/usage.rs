@@ -36,9 +36,9 @@ enum By {
 impl Usage {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let build = match &self.build {
-            Some(id) => Some(id.build(&desk).await?.id),
+            Some(id) => Some(id.build(&opened).await?.id),
             None => None,
         };
         let (by, title) = match self.by {
@@ -47,9 +47,9 @@ impl Usage {
             By::Model => (UsageBy::Model, "model"),
             By::Day => (UsageBy::Day, "day"),
         };
-        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &opened).await?;
         let scope = Scope { idea, build };
-        let rows = usage::list(&desk.store, by, &scope).await?;
+        let rows = usage::list(&opened.store, by, &scope).await?;
         let header = [title, "calls", "in", "from cache", "out", "cost"];
         app.output.list(&rows, header, cells)
     }

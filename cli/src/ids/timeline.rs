@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{IdText, fits_several};
 use crate::error::CliError;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// The verb that shows the ids of events; without the flag it shows their positions.
 const IDS: &str = "event list --json";
@@ -45,14 +45,14 @@ impl FromStr for EventText {
 
 impl EventText {
     /// Finds the event that is meant; nobody has looked yet whether it is there.
-    pub async fn find(&self, desk: &Desk) -> Result<EventName, CliError> {
+    pub async fn find(&self, opened: &OpenProject) -> Result<EventName, CliError> {
         if let Some(position) = self.position
-            && position <= desk.store.last_sequence().await?
+            && position <= opened.store.last_sequence().await?
         {
             return Ok(EventName::Position(position));
         }
         match (
-            self.id.in_timeline(EventKey::Id, desk).await?,
+            self.id.in_timeline(EventKey::Id, opened).await?,
             self.position,
         ) {
             (Some(id), _) => Ok(EventName::Id(EventId(id))),
@@ -62,11 +62,11 @@ impl EventText {
     }
 
     /// Finds the position of the event that is meant.
-    pub async fn position(&self, desk: &Desk) -> Result<i64, CliError> {
-        match self.find(desk).await? {
+    pub async fn position(&self, opened: &OpenProject) -> Result<i64, CliError> {
+        match self.find(opened).await? {
             EventName::Position(position) => Ok(position),
             EventName::Id(id) => {
-                let found = desk.store.event(id).await?;
+                let found = opened.store.event(id).await?;
                 found
                     .map(|event| event.sequence)
                     .ok_or_else(|| self.unknown())
@@ -98,8 +98,8 @@ impl FromStr for ChainText {
 
 impl ChainText {
     /// Finds the chain that is meant.
-    pub async fn find(&self, desk: &Desk) -> Result<CorrelationId, CliError> {
-        let found = self.0.in_timeline(EventKey::Correlation, desk).await?;
+    pub async fn find(&self, opened: &OpenProject) -> Result<CorrelationId, CliError> {
+        let found = self.0.in_timeline(EventKey::Correlation, opened).await?;
         let unknown = || CliError::unknown("chain of events", &self.0, IDS);
         found.map(CorrelationId).ok_or_else(unknown)
     }
@@ -112,11 +112,15 @@ impl IdText {
     }
 
     /// Finds the id that is meant among those of the timeline, if any; a whole one is taken as it is.
-    async fn in_timeline(&self, key: EventKey, desk: &Desk) -> Result<Option<Uuid>, CliError> {
+    async fn in_timeline(
+        &self,
+        key: EventKey,
+        opened: &OpenProject,
+    ) -> Result<Option<Uuid>, CliError> {
         if self.whole.is_some() || !self.is_part() {
             return Ok(self.whole);
         }
-        let found = desk.store.event_keys(key, &self.text).await?;
+        let found = opened.store.event_keys(key, &self.text).await?;
         match found.as_slice() {
             [] => Ok(None),
             [id] => Ok(Some(Uuid::parse_str(id).map_err(CliError::failed)?)),

@@ -47,7 +47,7 @@ pub(super) struct BuildReport {
     /// The branch it landed on.
     pub(super) branch: String,
     /// How far it has come.
-    pub(super) status: String,
+    pub(super) state: BuildState,
     /// Why it does not go on, as it or the first of its tasks says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
@@ -151,7 +151,7 @@ async fn build(store: &Store, idea: &Slug) -> Result<Option<BuildReport>, ReadEr
     Ok(Some(BuildReport {
         id: build.id,
         branch: build.branch.clone(),
-        status: build.state.to_string(),
+        state: build.state,
         reason,
         tasks: TaskCounts {
             complete: in_state(TaskState::Complete),

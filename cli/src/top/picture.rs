@@ -13,7 +13,7 @@ use ropewalk_store::Query;
 
 use crate::error::CliError;
 use crate::ids::last_digits;
-use crate::wiring::{self, Desk, Gone};
+use crate::wiring::{self, Gone, OpenProject};
 
 /// What there is to see at one moment, as it was written: only [`Picture::visible`] is drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub(super) struct Picture {
 
 impl Picture {
     /// Looks at the store.
-    pub(super) async fn of(desk: &Desk) -> Result<Self, CliError> {
-        let (store, now) = (&desk.store, desk.clock.now());
-        let down_after = desk.project.config().monitor.component_down_seconds;
+    pub(super) async fn of(opened: &OpenProject) -> Result<Self, CliError> {
+        let (store, now) = (&opened.store, opened.clock.now());
+        let down_after = opened.project.config().monitor.component_down_seconds;
         let down_after = Duration::from_secs(down_after.into());
         let mut parts = Vec::new();
         let running = agent::list(store, false).await?;
-        let gone = Gone::of(&desk.project, &running)?;
+        let gone = Gone::of(&opened.project, &running)?;
         for part in &running {
             parts.push([
                 part.name.to_string(),
@@ -68,15 +68,15 @@ impl Picture {
             [id, question.text.clone(), ago(question.asked_at, now)]
         });
         Ok(Self {
-            project: desk.project.locations.name.to_string(),
+            project: opened.project.locations.name.to_string(),
             at: now.format("%H:%M:%S UTC").to_string(),
             halt: halt::standing(store)
                 .await?
-                .map(|halt| wiring::halt_told(&halt)),
+                .map(|halt| wiring::halt_in_words(&halt)),
             parts,
             waits: waits.collect(),
             questions: questions.collect(),
-            spend: spend(desk, now).await?,
+            spend: spend(opened, now).await?,
         })
     }
 
@@ -108,15 +108,15 @@ impl Picture {
 }
 
 /// Sums what was used today and ever, then by model.
-async fn spend(desk: &Desk, now: DateTime<Utc>) -> Result<Vec<[String; 4]>, CliError> {
+async fn spend(opened: &OpenProject, now: DateTime<Utc>) -> Result<Vec<[String; 4]>, CliError> {
     let everything = Scope::default();
-    let days = usage::list(&desk.store, UsageBy::Day, &everything).await?;
+    let days = usage::list(&opened.store, UsageBy::Day, &everything).await?;
     let today = now.format("%Y-%m-%d").to_string();
     let today = days
         .iter()
         .find(|day| day.usage.key.as_deref() == Some(&today));
     let today = today.map(|day| day.usage.spending()).unwrap_or_default();
-    let ever = desk.store.spending(Query::new()).await?;
+    let ever = opened.store.spending(Query::new()).await?;
     let row = |name: &str, spent: &Spending| {
         [
             name.to_owned(),
@@ -126,7 +126,7 @@ async fn spend(desk: &Desk, now: DateTime<Utc>) -> Result<Vec<[String; 4]>, CliE
         ]
     };
     let mut rows = vec![row("today", &today), row("ever", &ever)];
-    let models = usage::list(&desk.store, UsageBy::Model, &everything).await?;
+    let models = usage::list(&opened.store, UsageBy::Model, &everything).await?;
     rows.extend(models.iter().map(|model| {
         let name = model.usage.key.as_deref().unwrap_or("none");
         row(name, &model.usage.spending())

@@ -41,6 +41,7 @@ impl Again {
     /// Returns a model of each role that knows no answer.
     pub(super) fn models(&self, project: &Project) -> Result<Models, CliError> {
         models::of_roles(project, |choice| {
+            let known = models::described(&choice.provider, project)?;
             Ok(ModelEntry {
                 model: Arc::new(SilentModel {
                     provider: choice.provider.clone(),
@@ -48,8 +49,9 @@ impl Again {
                 }),
                 name: choice.model.clone(),
                 prices: PriceTable::default(),
-                window_tokens: None,
-                sees_images: models::sees_images(choice, project)?,
+                // What a request holds depends on both: its pictures, and how long the reply may be.
+                window_tokens: known.window_tokens,
+                sees_images: known.sees_images(&choice.model),
             })
         })
     }

@@ -299,6 +299,7 @@ impl<'a> Toolkit<'a> {
 
     /// Conversations go on before there is a commit; they are about no code then.
     fn ideation(&self, repository: Option<Repository>) -> Result<Ideation, CliError> {
+        let has_bot = self.config().telegram.token_variable.is_some();
         let options = IdeationOptions {
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),
@@ -306,6 +307,7 @@ impl<'a> Toolkit<'a> {
             deadlines: self.deadlines,
             places: self.parts.project.places(),
             repository,
+            phones: has_bot.then(|| (*self.parts.project.people).clone()),
         };
         Ok(Ideation::new(options)?)
     }

@@ -46,15 +46,15 @@ async fn run(brake: Brake, store: Store, clock: Clock, stop: CancellationToken) 
 }
 
 /// Says who stopped everything, and what lets it go on.
-pub(crate) fn told(halt: &Halt) -> String {
-    format!("{}; `ropewalk resume` lets it go on", halt.told())
+pub(crate) fn in_words(halt: &Halt) -> String {
+    format!("{}; `ropewalk resume` lets it go on", halt.in_words())
 }
 
 async fn follow(brake: &Brake, store: &Store) -> Result<(), ReadError> {
     let standing = halt::standing(store).await?;
     if standing.is_some() != brake.is_on() {
         if let Some(halt) = &standing {
-            warn!("{}", told(halt));
+            warn!("{}", in_words(halt));
         } else {
             info!("everything goes on");
         }

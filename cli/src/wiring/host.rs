@@ -25,7 +25,9 @@ use super::follow::Follower;
 use super::processes::{self, Place};
 use super::sandbox::Confinement;
 use super::serving::Doors;
-use super::{backups, desk, enter_state, models, notices, retention, sandbox, serving, transport};
+use super::{
+    backups, enter_state, models, notices, open_project, retention, sandbox, serving, transport,
+};
 use crate::app::App;
 use crate::error::CliError;
 use crate::interrupts::{Interrupts, Turn};
@@ -224,7 +226,7 @@ async fn begin(
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
-    let location = desk::location(project)?;
+    let location = open_project::location(project)?;
     if crew.shares() {
         transport::check_shared(project)?;
     }
@@ -319,6 +321,7 @@ fn follower(
         engine: engine.clone(),
         policy: policy.clone(),
         is_confined: confinement.sandbox.is_some(),
+        warning: confinement.warning.clone(),
         people: project.config().people.as_ref().clone(),
         clock: clock.clone(),
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ropewalk_config::settings::{
-    Effort as SettingsEffort, EffortSettings, ModelChoice, ProviderKind as SettingsKind,
-    ProviderSettings,
+    Effort as SettingsEffort, EffortSettings, ModelChoice, PriceSettings,
+    ProviderKind as SettingsKind, ProviderSettings,
 };
 use ropewalk_config::{ConfigError, Environment, Prompts};
 use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_llm::{
-    BoundedModel, BuildError, Cassette, CassetteError, Effort, Model, ProviderConfig, ProviderKind,
-    Recorder, Script,
+    BoundedModel, BuildError, Cassette, CassetteError, DatedPrices, Effort, Model, Price,
+    PriceSource, PriceTable, ProviderConfig, ProviderKind, Recorder, Script,
 };
 use ropewalk_runtime::Clock;
 
@@ -92,12 +92,10 @@ impl Tape {
     }
 }
 
-/// Says whether a model sees pictures, by what is known of its provider.
-pub(super) fn sees_images(choice: &ModelChoice, project: &Project) -> Result<bool, CliError> {
-    let providers = &project.config().providers;
-    let settings = providers.get(&choice.provider).cloned();
-    let config = describe(&choice.provider, &settings.unwrap_or_default())?;
-    Ok(config.sees_images(&choice.model))
+/// Returns what is known of a provider, though nothing of it need be there.
+pub(super) fn described(name: &str, project: &Project) -> Result<ProviderConfig, CliError> {
+    let settings = project.config().providers.get(name).cloned();
+    describe(name, &settings.unwrap_or_default())
 }
 
 /// Makes the models of every role, each by `make`.
@@ -189,10 +187,9 @@ fn efforts(settings: &EffortSettings) -> BTreeMap<ModelRole, Effort> {
 /// Says what is known of the price of a model; none where it is unknown. A script costs nothing.
 fn price_told(choice: &ModelChoice, project: &Project) -> Option<String> {
     let config = provider(&choice.provider, project).ok()?.config;
-    if config.kind == ProviderKind::Scripted {
-        return Some("scripted".to_owned());
-    }
-    config.price_told(&choice.model)
+    let scripted = config.kind == ProviderKind::Scripted;
+    let told = config.price_told(&choice.model);
+    told.or_else(|| scripted.then(|| "scripted".to_owned()))
 }
 
 type BuiltModel = (Arc<dyn Model>, ProviderConfig);
@@ -216,7 +213,7 @@ fn entry(
         name: choice.model.clone(),
         sees_images: config.sees_images(&choice.model),
         window_tokens: config.window_tokens,
-        prices: config.prices,
+        prices: config.price_table(&choice.model),
     })
 }
 
@@ -251,14 +248,10 @@ fn build(
 }
 
 fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {
-    let settings = project
-        .config()
-        .providers
-        .get(name)
-        .cloned()
-        .unwrap_or_default();
-    let config = describe(name, &settings)?;
-    let script = match (&settings.script, config.kind) {
+    let config = described(name, project)?;
+    let settings = project.config().providers.get(name);
+    let script = settings.and_then(|settings| settings.script.as_ref());
+    let script = match (script, config.kind) {
         (Some(path), ProviderKind::Scripted) => {
             let path = project.file(&format!("providers.{name}.script"), path)?;
             let text =
@@ -313,12 +306,76 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
         config.key_variable = Some(variable.clone());
         config.key_optional = false;
     }
+    config.own_prices = settings.priced.as_ref().map(|priced| DatedPrices {
+        table: PriceTable(settings.prices.iter().map(price).collect()),
+        source: PriceSource {
+            date: priced.date.clone(),
+            source: priced.source.clone(),
+        },
+    });
     Ok(config)
+}
+
+fn price(settings: &PriceSettings) -> Price {
+    Price {
+        model: settings.model.clone(),
+        input: settings.input,
+        output: settings.output,
+        cache_read: settings.cache_read,
+        cache_write: settings.cache_write,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_config::settings::PriceSourceSettings;
+    use ropewalk_llm::Usage;
+
     use super::*;
+
+    #[test]
+    fn what_a_provider_costs_by_the_configuration_counts_and_the_rest_stays_as_it_ships() {
+        let priced = ProviderSettings {
+            kind: Some(SettingsKind::OpenAi),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            prices: vec![PriceSettings {
+                model: "claude-opus*".to_owned(),
+                input: 1.0,
+                output: 2.0,
+                cache_read: Some(0.5),
+                cache_write: None,
+            }],
+            priced: Some(PriceSourceSettings {
+                date: "2026-11-20".to_owned(),
+                source: "a contract".to_owned(),
+            }),
+            ..ProviderSettings::default()
+        };
+        let usage = Usage {
+            input_tokens: 10,
+            output_tokens: 100,
+            cache_read_tokens: 2_000,
+            cache_write_tokens: 4_000,
+        };
+        let (opus, sonnet) = ("claude-opus-4-5", "claude-sonnet-4-5");
+        let own = Some(10 + 200 + 1_000 + 4_000);
+        let shipped = Some(30 + 1_500 + 600 + 15_000);
+        for (name, settings, model, expected) in [
+            ("openrouter", &priced, opus, own),
+            ("acme", &priced, opus, own),
+            ("anthropic", &priced, opus, own),
+            ("anthropic", &priced, sonnet, shipped),
+            ("openrouter", &priced, sonnet, None),
+            ("openrouter", &ProviderSettings::default(), opus, None),
+        ] {
+            let config = describe(name, settings).unwrap();
+            let cost = config.price_table(model).cost(model, &usage);
+            let micro_usd = cost.map(|cost| cost.micro_usd);
+            assert_eq!(micro_usd, expected, "{name} {model}");
+            let is_told = config.price_told(model).is_some();
+            assert_eq!(is_told, expected.is_some(), "{name} {model}");
+        }
+    }
 
     fn settings(toml: &str) -> ProviderSettings {
         let (mut settings, mut lines) = (ProviderSettings::default(), toml.lines());

@@ -15,8 +15,7 @@ use ropewalk_schemas::UserSlug;
 use ropewalk_server::{Hook, HookError};
 use ropewalk_store::{ReadError, Store};
 use ropewalk_telegram::{
-    Bot, HookError as UpdateError, LeftUpdates, Parts as BotParts, TelegramClient, TelegramPort,
-    UpdateHook,
+    Bot, LeftUpdates, Parts as BotParts, TelegramClient, TelegramPort, UpdateError, UpdateHook,
 };
 use ropewalk_workspace::Git;
 
@@ -29,8 +28,10 @@ use crate::project::Project;
 
 /// How much of what is asked stands in a line of the terminal.
 const LETTERS: usize = 200;
+/// How the bell of the terminal is called.
+pub(crate) const BELL: &str = "terminal";
 /// Every way of telling.
-const PORTS: [&str; 3] = ["terminal", "webhook", "telegram"];
+const PORTS: [&str; 3] = [BELL, "webhook", "telegram"];
 
 /// Makes the subscribers that are switched on. Those that are not take nothing any more: what happens meanwhile is no
 /// news when they are switched on again.
@@ -221,13 +222,14 @@ pub(super) fn secret(
     Ok(Some(secret.to_owned()))
 }
 
-/// The bell of the terminal that the program was started from.
+/// The bell of the terminal that the program was started from. A question it tells with the commands that answer it; what `up` writes
+/// a line of by itself, it rings for by its title.
 struct Bell;
 
 #[async_trait]
 impl Port for Bell {
     fn name(&self) -> &'static str {
-        "terminal"
+        BELL
     }
 
     async fn receivers(&self, _: &[UserSlug], _: &Store) -> Result<Vec<String>, ReadError> {

@@ -13,8 +13,8 @@ use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject};
 use ropewalk_store::{EventFilter, Location, Query, Store};
 
-use super::desk::{LOOK, SOURCE, awake, location};
-use super::{Crew, Desk, Host, processes};
+use super::open_project::{LOOK, SOURCE, awake, location};
+use super::{Crew, Host, OpenProject, processes};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
@@ -30,10 +30,10 @@ struct AgentHost {
 }
 
 impl AgentHost {
-    async fn look(desk: &Desk) -> Result<Self, CliError> {
-        let since = desk.clock.now() - SILENCE;
-        let shared = processes::any(desk.project.state())?;
-        let rows = desk.store.list::<Component>(Query::new()).await?;
+    async fn look(opened: &OpenProject) -> Result<Self, CliError> {
+        let since = opened.clock.now() - SILENCE;
+        let shared = processes::any(opened.project.state())?;
+        let rows = opened.store.list::<Component>(Query::new()).await?;
         let shows_life = |row: &Component| !row.stopped && row.last_seen >= since;
         // The only process on a state is one of this machine; those that share it may be elsewhere.
         let is_there = |row: &Component| shared || processes::lives(&row.process);
@@ -130,14 +130,14 @@ pub enum Reach {
     /// They run in this process.
     Hosted(Box<Host>),
     /// They run in another process.
-    Beside(Box<Desk>, Interrupts),
+    Beside(Box<OpenProject>, Interrupts),
 }
 
 /// Finds the idea; one that nobody had is refused.
 async fn find_idea(app: &App, idea: &IdeaText) -> Result<Slug, CliError> {
-    let desk = Desk::open(app.project()?).await?;
-    let found = idea.find(&desk).await;
-    desk.close().await?;
+    let opened = OpenProject::open(app.project()?).await?;
+    let found = idea.find(&opened).await;
+    opened.close().await?;
     found
 }
 
@@ -154,7 +154,7 @@ impl Reach {
             idea.clone().into()
         };
         let reach = if known && awake(project.state())? {
-            Self::beside(app, Box::pin(Desk::open(project)).await?)
+            Self::beside(app, Box::pin(OpenProject::open(project)).await?)
         } else {
             Self::host(app, (crew, slug.clone())).await?
         };
@@ -167,22 +167,22 @@ impl Reach {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.
             Err(error) if error.report().code == RUNNING => {
-                let desk = Box::pin(Desk::open(app.project()?)).await?;
-                Ok(Self::beside(app, desk))
+                let opened = Box::pin(OpenProject::open(app.project()?)).await?;
+                Ok(Self::beside(app, opened))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn beside(app: &App, desk: Desk) -> Self {
-        Self::Beside(Box::new(desk), app.interrupts.clone())
+    fn beside(app: &App, opened: OpenProject) -> Self {
+        Self::Beside(Box::new(opened), app.interrupts.clone())
     }
 
     /// Returns the truth.
     pub fn store(&self) -> &Store {
         match self {
             Self::Hosted(host) => &host.services.store,
-            Self::Beside(desk, _) => &desk.store,
+            Self::Beside(opened, _) => &opened.store,
         }
     }
 
@@ -190,7 +190,7 @@ impl Reach {
     pub fn clock(&self) -> &Clock {
         match self {
             Self::Hosted(host) => &host.services.clock,
-            Self::Beside(desk, _) => &desk.clock,
+            Self::Beside(opened, _) => &opened.clock,
         }
     }
 
@@ -198,7 +198,7 @@ impl Reach {
     pub fn person(&self) -> Result<&Person, CliError> {
         match self {
             Self::Hosted(host) => host.project.person(),
-            Self::Beside(desk, _) => desk.person(),
+            Self::Beside(opened, _) => opened.person(),
         }
     }
 
@@ -206,7 +206,7 @@ impl Reach {
     pub fn context(&self) -> Result<Context, CliError> {
         Ok(match self {
             Self::Hosted(host) => host.context(ComponentName::parse(SOURCE)?),
-            Self::Beside(desk, _) => desk.context(),
+            Self::Beside(opened, _) => opened.context(),
         })
     }
 
@@ -214,7 +214,7 @@ impl Reach {
     pub async fn live(&self) -> Option<LiveEvents> {
         match self {
             Self::Hosted(host) => Some(host.services.bus.live().subscribe()),
-            Self::Beside(desk, _) => LiveRelay::listen(desk.project.state()).await,
+            Self::Beside(opened, _) => LiveRelay::listen(opened.project.state()).await,
         }
     }
 
@@ -223,7 +223,7 @@ impl Reach {
         match self {
             // The store tells a bus of its own process.
             Self::Hosted(_) => Ok(()),
-            Self::Beside(desk, _) => desk.poke().map(drop),
+            Self::Beside(opened, _) => opened.poke().map(drop),
         }
     }
 
@@ -231,24 +231,24 @@ impl Reach {
     pub fn is_left(&self) -> Result<bool, CliError> {
         match self {
             Self::Hosted(_) => Ok(false),
-            Self::Beside(desk, _) => Ok(!awake(desk.project.state())?),
+            Self::Beside(opened, _) => Ok(!awake(opened.project.state())?),
         }
     }
 
     /// Refuses to wait for an agent that nobody runs; a process which begins just now is waited for until it has named
     /// its agents.
     pub async fn require(&self, role: &str) -> Result<(), CliError> {
-        let Self::Beside(desk, _) = self else {
+        let Self::Beside(opened, _) = self else {
             return Ok(());
         };
-        let patience = desk.clock.now() + BEGINNING;
-        let mut running = AgentHost::look(desk).await?;
+        let patience = opened.clock.now() + BEGINNING;
+        let mut running = AgentHost::look(opened).await?;
         while !running.has(role) {
-            if running.is_known() || desk.clock.now() >= patience {
+            if running.is_known() || opened.clock.now() >= patience {
                 return Err(running.lacks(role));
             }
             self.pause().await?;
-            running = AgentHost::look(desk).await?;
+            running = AgentHost::look(opened).await?;
         }
         Ok(())
     }

@@ -30,7 +30,8 @@ pub(crate) async fn confinement(
     let found = match config.sandbox.mode {
         SandboxMode::Off => Err("the sandbox is off".into()),
         SandboxMode::Required => {
-            sandbox_of(project.state(), environment, egress(project, environment)?).await
+            let places = (project.state(), project.locations.repository.as_path());
+            sandbox_of(places, environment, egress(project, environment)?).await
         }
     };
     let works = found.as_ref().map(drop).map_err(Clone::clone);
@@ -60,20 +61,25 @@ fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliErr
     })
 }
 
-/// Finds what confines commands of the project whose state lies in `state`; the error says why none works.
+/// Finds what confines commands of the project whose state and repository these are; the error says why none works.
 pub(crate) async fn sandbox_of(
-    state: &Path,
+    (state, repository): (&Path, &Path),
     environment: &Environment,
     egress: Egress,
 ) -> Result<Sandbox, Words> {
     let helper = helper().ok_or("this program cannot start itself again")?;
-    let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
+    let [state, repository] = [state, repository]
+        .map(|place| std::path::absolute(place).unwrap_or_else(|_| place.to_owned()));
     let settings =
         ropewalk_config::user_file(environment).and_then(|file| file.parent().map(PathBuf::from));
     let options = SandboxOptions {
         environment: super::child_environment(environment),
         helper,
-        hidden: std::iter::once(state.clone()).chain(settings).collect(),
+        // What a person has in the checkout beside what is committed is nobody else's: `.env`, addresses with tokens.
+        hidden: [state.clone(), repository]
+            .into_iter()
+            .chain(settings)
+            .collect(),
         objects: Some(LocalClone::objects_below(&state)),
         limits: Limits::default(),
         egress,

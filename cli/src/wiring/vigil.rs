@@ -74,7 +74,7 @@ impl Vigil {
         let standing = rows.into_iter().find_map(|row| standing(row, now));
         let stopped = halt::standing(reach.store()).await?;
         let stopped = stopped.map(|halt| DeliveryStatus::PutOff {
-            reason: super::halt::told(&halt),
+            reason: super::halt::in_words(&halt),
         });
         match standing.or(stopped).unwrap_or(DeliveryStatus::Well) {
             DeliveryStatus::Failed { tries, error } if tries > self.tries => {

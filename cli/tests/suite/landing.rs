@@ -1,6 +1,7 @@
 //! A person lands the branch of a finished build, on real git (V12, V30.5).
 
 mod commenting;
+mod confining;
 mod shaping;
 
 use std::os::unix::net::UnixDatagram;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use ropewalk_world::questions;
+
 use crate::approvals::{documented, text, until};
 use crate::world::World;
 
@@ -82,6 +84,36 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     world.run(&format!("build stop {digits}"));
     let next = commands(&world, "build of `rivers` stopped, ");
     assert_eq!(next, [format!("build show {digits}")]);
+}
+
+#[test]
+fn up_tells_first_of_the_questions_that_were_open_before_it() {
+    let world = World::scripted();
+    world.run("idea new Walks");
+    world.commit(|changes| {
+        for number in 1..=22 {
+            questions::put(changes, &format!("Which way, {number}?")).unwrap();
+        }
+    });
+    let _up = world.up();
+    let next = commands(&world, "2 other questions open");
+    assert_eq!(next, ["question list"]);
+    let told = || {
+        let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+        let asked = log.lines().filter(|line| line.contains("Which way, "));
+        asked.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told().len(), 20, "{:?}", told());
+    assert!(
+        told()
+            .iter()
+            .all(|line| line.contains("`ropewalk question answer ")),
+        "{:?}",
+        told()
+    );
+    world.commit(|changes| drop(questions::put(changes, "How far?").unwrap()));
+    commands(&world, "waits for your answer: How far?");
+    assert_eq!(told().len(), 20, "nothing is told twice: {:?}", told());
 }
 
 #[test]

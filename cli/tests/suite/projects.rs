@@ -377,6 +377,35 @@ fn the_doctor_finds_a_store_that_takes_nothing() {
     assert!(store["detail"].to_string().contains("read-only"), "{store}");
 }
 
+/// What the doctor says of prices: the model, the verdict and the words.
+fn told_of_prices(found: &[Value]) -> Vec<(&str, &str, &str)> {
+    let told = found.iter().filter_map(|finding| {
+        let model = finding["check"].as_str()?.strip_prefix("price ")?;
+        let verdict = finding["verdict"].as_str()?;
+        Some((model, verdict, finding["detail"].as_str()?))
+    });
+    told.collect()
+}
+
+#[test]
+fn the_doctor_says_when_and_where_a_price_of_ones_own_was_read() {
+    let world = World::scripted();
+    let own = r#"
+[providers.openrouter]
+prices = [{ model = "z-ai/*", input = 0.6, output = 2.2, cache_read = 0.11 }]
+priced = { date = 2026-11-20, source = "https://openrouter.ai/models" }
+"#;
+    world.write("ropewalk.toml", &(project_file(&world) + own));
+    let found = doctor(
+        &world,
+        "--set models.chat=openrouter/z-ai/glm-4.6 --set models.spec=openrouter/other/x",
+    );
+    let told = told_of_prices(&found);
+    let known = "priced as of 2026-11-20 by https://openrouter.ai/models";
+    assert_eq!(told[0], ("openrouter/z-ai/glm-4.6", "ok", known));
+    assert_eq!((told[1].0, told[1].1), ("openrouter/other/x", "warn"));
+}
+
 #[test]
 fn the_doctor_names_the_models_whose_price_is_unknown() {
     let world = World::scripted();
@@ -384,16 +413,9 @@ fn the_doctor_names_the_models_whose_price_is_unknown() {
         &world,
         "--set models.chat=openai/gpt-99 --set models.spec=anthropic/claude-sonnet-4-5",
     );
-    let told: Vec<(&str, &str, &str)> = found
-        .iter()
-        .filter_map(|finding| {
-            let model = finding["check"].as_str()?.strip_prefix("price ")?;
-            let verdict = finding["verdict"].as_str()?;
-            Some((model, verdict, finding["detail"].as_str()?))
-        })
-        .collect();
+    let told = told_of_prices(&found);
     let known = "priced as of 2025-12-01 by https://docs.claude.com/en/docs/about-claude/pricing";
-    let unknown = "unknown: budgets in dollars cannot count it, so bound it by tokens";
+    let unknown = "unknown: budgets in dollars cannot count it, so bound it by tokens, or say what it costs by `prices` of its provider";
     let expected = [
         ("openai/gpt-99", "warn", unknown),
         ("anthropic/claude-sonnet-4-5", "ok", known),

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, stand_in};
 
 /// Makes a repository with a Go module, and a `go` that tests it by its one file.
 fn module(code: &str) -> World {
@@ -50,6 +50,18 @@ fn tests_that_pass_are_the_gate_and_trusted() {
     assert_eq!(made["checks"][0]["command"], "go test ./...");
     assert!(gate(&world).contains("go test ./..."), "{}", gate(&world));
     assert_eq!(world.git(&["status", "--short"]), "?? ropewalk.toml");
+}
+
+#[test]
+fn tests_of_a_repository_that_just_came_run_confined() {
+    let world = module("// good\n");
+    world.write_untrusted("../home/.ssh/id", "the key of the person\n");
+    // With nothing in their way they would find the key, and fail.
+    let lines = "touch ~/escaped\ntest ! -e ~/.ssh/id || exit 1\necho '--- PASS: TestPets'";
+    stand_in(&world.root().join("programs"), "go", lines);
+    let made = init(&world, &["init"]);
+    assert_eq!(made["checks"][0]["passed"], true, "{made}");
+    assert!(!world.home().join("escaped").exists());
 }
 
 #[test]

@@ -73,8 +73,11 @@ fn words_a_tool_and_a_cost_are_told_while_the_model_works() {
     let spec = specified(&world);
     world.write(
         "../script.yaml",
-        "- agent: build\n  turn: 1\n  reply: { text: Let us see., tools: [{ name: bash, input: { command: \"echo seen\" } }] }\n\
-         - agent: build\n  turn: 2\n  reply: { delay_ms: 600000, text: x }\n",
+        "- agent: build\n  task: T-001\n  turn: 1\n  reply: { text: Let us see., tools: [\n\
+         \x20   { name: bash, input: { command: \"echo seen\" } },\n\
+         \x20   { name: write, input: { path: a.txt, content: \"a walk\\n\" } }] }\n\
+         - agent: build\n  task: T-001\n  reply: { tools: [{ name: finish, input: { summary: Wrote it. } }] }\n\
+         - agent: build\n  reply: { delay_ms: 600000, text: x }\n",
     );
     let _up = world.up();
     let [id, hash] = ["id", "hash"].map(|name| spec[name].as_str().unwrap());
@@ -82,12 +85,15 @@ fn words_a_tool_and_a_cost_are_told_while_the_model_works() {
     let build = approved["build"].as_str().unwrap();
     let mut follower = following(&world, &format!("build log {build} --follow"));
     let lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    // The second turn never ends: whatever is told is told meanwhile.
+    // The other tasks never end: whatever is told is told meanwhile.
     let mut wanted = vec![
         "says  (",
         "Let us see.",
         "calls bash command=echo seen",
         "bash answered",
+        "calls write path=a.txt",
+        "| +a walk",
+        "the gate took it",
     ];
     let mut told = String::new();
     for line in lines.map_while(Result::ok) {

@@ -363,7 +363,7 @@ fn collect(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     const LONGEST: u64 = 16 * 1024 * 1024;
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        // A link may lead nowhere, or round in a ring.
+        // A link may lead nowhere, or round in a cycle.
         let found = path.symlink_metadata().unwrap();
         let content = if found.is_dir() {
             collect(&path, files);

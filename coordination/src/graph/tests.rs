@@ -39,7 +39,7 @@ fn lease_wait(waiter: usize, holder: usize) -> Wait {
     )
 }
 
-fn ring(length: usize) -> Vec<Wait> {
+fn cycle_of(length: usize) -> Vec<Wait> {
     (0..length)
         .map(|member| lease_wait(member, (member + 1) % length))
         .collect()
@@ -59,9 +59,9 @@ fn by_number(party: &Party) -> Facts {
 }
 
 #[test]
-fn a_ring_of_two_to_five_is_found_at_its_last_edge_and_has_one_victim() {
+fn a_cycle_of_two_to_five_is_found_at_its_last_edge_and_has_one_victim() {
     for length in 2..=5 {
-        let waits = ring(length);
+        let waits = cycle_of(length);
         let (last, before) = waits.split_last().unwrap();
         let graph = WaitGraph::new(before);
         for earlier in before {
@@ -75,7 +75,7 @@ fn a_ring_of_two_to_five_is_found_at_its_last_edge_and_has_one_victim() {
 }
 
 #[test]
-fn a_wait_for_a_person_is_drawn_and_closes_no_ring() {
+fn a_wait_for_a_person_is_drawn_and_closes_no_cycle() {
     let question = Resource::Person {
         question: Uuid::from_u128(7).into(),
     };
@@ -92,7 +92,7 @@ fn a_wait_for_a_person_is_drawn_and_closes_no_ring() {
 }
 
 #[test]
-fn two_builds_that_own_each_others_files_form_a_ring_that_nobody_can_break() {
+fn two_builds_that_own_each_others_files_form_a_cycle_that_nobody_can_break() {
     let owned = |waiter: u128, owner: u128| {
         let waiter = Party::Task {
             build: build(waiter),
@@ -139,7 +139,7 @@ fn the_victim_has_the_lowest_priority_then_the_least_work_then_the_least_age() {
             0,
         ),
     ];
-    let waits = ring(2);
+    let waits = cycle_of(2);
     let cycle = WaitGraph::new(&waits[..1]).cycle_with(&waits[1..]).unwrap();
     for (facts, expected) in cases {
         let chosen = victim(&cycle, |party| facts[usize::from(*party == task(1))]);
@@ -149,7 +149,7 @@ fn the_victim_has_the_lowest_priority_then_the_least_work_then_the_least_age() {
 
 #[test]
 fn a_removed_wait_leaves_no_trace() {
-    let waits = ring(3);
+    let waits = cycle_of(3);
     let mut graph = WaitGraph::new(&waits);
     assert_eq!(graph.cycles().len(), 1);
     for wait in &waits {
@@ -208,7 +208,7 @@ fn the_picture_is_well_formed_and_names_everybody() {
         wait(task(7), odd, Some(task(8))),
         wait(task(8), person.clone(), None),
     ];
-    waits.extend(ring(3));
+    waits.extend(cycle_of(3));
     for waits in [&waits[..], &[]] {
         let svg = WaitGraph::new(waits).to_svg();
         assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
@@ -231,7 +231,7 @@ proptest! {
     fn an_acyclic_graph_raises_no_alarm(
         edges in proptest::collection::vec((0_usize..20, 0_usize..20), 0..30),
     ) {
-        // An edge from the lower to the higher number closes no ring.
+        // An edge from the lower to the higher number closes no cycle.
         let waits: Vec<Wait> = edges
             .into_iter()
             .filter(|(one, other)| one != other)
@@ -245,7 +245,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_ring_inside_a_larger_graph_is_found_with_one_victim(
+    fn a_cycle_inside_a_larger_graph_is_found_with_one_victim(
         edges in proptest::collection::vec((10_usize..40, 10_usize..40), 0..60),
         length in 2_usize..=5,
     ) {
@@ -254,11 +254,11 @@ proptest! {
             .filter(|(one, other)| one != other)
             .map(|(one, other)| lease_wait(one.min(other), one.max(other)))
             .collect();
-        // The ring hangs below the rest, so that it is the only one.
+        // The cycle hangs below the rest, so that it is the only one.
         waits.push(lease_wait(40, 0));
-        let ring = ring(length);
-        waits.extend_from_slice(&ring[1..]);
-        let cycle = WaitGraph::new(&waits).cycle_with(&ring[..1]).unwrap();
+        let closing = cycle_of(length);
+        waits.extend_from_slice(&closing[1..]);
+        let cycle = WaitGraph::new(&waits).cycle_with(&closing[..1]).unwrap();
         prop_assert_eq!(cycle.links.len(), length);
         prop_assert_eq!(victim(&cycle, by_number), Some(task(length - 1)));
     }

@@ -1,4 +1,4 @@
-//! Rings of waits: found when their last edge appears or by the sweep, broken once, by one victim.
+//! Cycles of waits: found when their last edge appears or by the sweep, broken once, by one victim.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::world::{World, at, lease_wait, party, request};
 
 #[tokio::test]
-async fn a_ring_of_two_is_broken_when_its_second_edge_appears() -> Result<()> {
+async fn a_cycle_of_two_is_broken_when_its_second_edge_appears() -> Result<()> {
     let world = World::new().await?;
     world.task(1, 1).await?;
     world.task(2, 2).await?;
@@ -27,7 +27,7 @@ async fn a_ring_of_two_is_broken_when_its_second_edge_appears() -> Result<()> {
     let found = world
         .wait(&[lease_wait(2, "a.ts", 1)?])
         .await?
-        .context("no ring")?;
+        .context("no cycle")?;
     assert_eq!(found.victim, Some(party(2)));
     ensure!(
         world.held(2).await?.is_empty(),
@@ -57,7 +57,7 @@ async fn a_ring_of_two_is_broken_when_its_second_edge_appears() -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_halves_of_a_ring_added_at_once_are_found_and_one_gives_way() -> Result<()> {
+async fn two_halves_of_a_cycle_added_at_once_are_found_and_one_gives_way() -> Result<()> {
     for _ in 0..10 {
         let world = World::new().await?;
         world.task(1, 1).await?;
@@ -67,7 +67,7 @@ async fn two_halves_of_a_ring_added_at_once_are_found_and_one_gives_way() -> Res
         let other = world.other().await?;
         let (one, two) = ([lease_wait(1, "b", 2)?], [lease_wait(2, "a", 1)?]);
         let (first, second) = tokio::try_join!(world.wait(&one), other.wait(&two))?;
-        ensure!(first.is_some() || second.is_some(), "nobody saw the ring");
+        ensure!(first.is_some() || second.is_some(), "nobody saw the cycle");
         ensure!(deadlock::find_all(&world.store, at(9)).await?.is_empty());
         assert_eq!(world.events("alert.deadlock").await?.len(), 1);
         ensure!(world.held(2).await?.is_empty());
@@ -77,7 +77,7 @@ async fn two_halves_of_a_ring_added_at_once_are_found_and_one_gives_way() -> Res
 }
 
 #[tokio::test]
-async fn the_second_net_reports_a_ring_once_and_breaks_it_when_told_to() -> Result<()> {
+async fn the_second_net_reports_a_cycle_once_and_breaks_it_when_told_to() -> Result<()> {
     let world = World::new().await?;
     world.task(1, 1).await?;
     world.task(2, 2).await?;
@@ -90,12 +90,12 @@ async fn the_second_net_reports_a_ring_once_and_breaks_it_when_told_to() -> Resu
     world.store.commit(unchecked).await?;
     let announce = |subject, payload| world.announce(subject, payload);
     for _ in 0..2 {
-        let rings = deadlock::find_all(&world.store, at(9)).await?;
-        let [ring] = &rings[..] else {
-            anyhow::bail!("one ring, not {rings:?}")
+        let deadlocks = deadlock::find_all(&world.store, at(9)).await?;
+        let [found] = &deadlocks[..] else {
+            anyhow::bail!("one deadlock, not {deadlocks:?}")
         };
         let mut changes = ChangeSet::new();
-        ring.report(&mut changes, at(9), &announce);
+        found.report(&mut changes, at(9), &announce);
         world.store.commit(changes).await?;
     }
     let alerts = world.events("alert.deadlock").await?;
@@ -106,9 +106,9 @@ async fn the_second_net_reports_a_ring_once_and_breaks_it_when_told_to() -> Resu
         matches!(&alert.payload, Payload::DeadlockDetected(found) if !found.resolved),
         "{alert:?}"
     );
-    let rings = deadlock::find_all(&world.store, at(9)).await?;
+    let deadlocks = deadlock::find_all(&world.store, at(9)).await?;
     let mut changes = ChangeSet::new();
-    rings[0].resolve(&mut changes, at(10), &announce);
+    deadlocks[0].resolve(&mut changes, at(10), &announce);
     world.store.commit(changes).await?;
     ensure!(deadlock::find_all(&world.store, at(11)).await?.is_empty());
     assert_eq!(
@@ -174,7 +174,7 @@ async fn worker(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rings_of_two_to_five_workers_are_broken_by_one_victim_and_all_finish() -> Result<()> {
+async fn cycles_of_two_to_five_workers_are_broken_by_one_victim_and_all_finish() -> Result<()> {
     for length in 2..=5_u128 {
         let world = World::new().await?;
         for number in 1..=length {
@@ -190,12 +190,12 @@ async fn rings_of_two_to_five_workers_are_broken_by_one_victim_and_all_finish() 
         let yielded = tokio::time::timeout(Duration::from_secs(30), work).await??;
         let alerts = world.events("alert.deadlock").await?;
         let [alert] = &alerts[..] else {
-            anyhow::bail!("one alert for a ring of {length}, not {alerts:?}")
+            anyhow::bail!("one alert for a cycle of {length}, not {alerts:?}")
         };
         ensure!(
-            matches!(&alert.payload, Payload::DeadlockDetected(ring) if ring.resolved
-                && ring.cycle.len() == usize::try_from(length)?
-                && ring.victim == Some(party(length).to_string())),
+            matches!(&alert.payload, Payload::DeadlockDetected(found) if found.resolved
+                && found.cycle.len() == usize::try_from(length)?
+                && found.victim == Some(party(length).to_string())),
             "{alert:?}"
         );
         let victims = yielded.iter().filter(|times| **times > 0).count();
@@ -238,7 +238,7 @@ async fn a_wait_for_a_holder_who_waits_for_a_person_is_shown_and_not_broken() ->
 }
 
 #[tokio::test]
-async fn a_wait_for_a_lock_that_was_lost_meanwhile_closes_no_ring() -> Result<()> {
+async fn a_wait_for_a_lock_that_was_lost_meanwhile_closes_no_cycle() -> Result<()> {
     let world = World::new().await?;
     world.task(1, 1).await?;
     world.task(2, 2).await?;

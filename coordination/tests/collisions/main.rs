@@ -1,4 +1,4 @@
-//! Locks, ownership and rings of waits on a real store.
+//! Locks, ownership and cycles of waits on a real store.
 
 mod cycles;
 mod files;

@@ -25,11 +25,11 @@ async fn the_least_urgent_of_all_is_through_within_ten_colliding_rounds() -> Res
             world.wait(&[lease_wait(strong, "weak.ts", weak)?]).await?,
             None
         );
-        let ring = world
+        let found = world
             .wait(&[lease_wait(weak, "strong.ts", strong)?])
             .await?
-            .context("no ring")?;
-        let victim = ring.victim.context("nobody gave way")?;
+            .context("no cycle")?;
+        let victim = found.victim.context("nobody gave way")?;
         if victim == party(strong) {
             ensure!(world.held(strong).await?.is_empty());
             world.take(weak, &["strong.ts"]).await??;

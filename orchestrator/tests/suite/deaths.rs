@@ -15,7 +15,7 @@ use ropewalk_schemas::payload::BuildRequest;
 use ropewalk_schemas::{BuildId, ComponentName, Event, EventPattern, Payload, Subject};
 use ropewalk_store::{ChangeSet, DeliveryState, Query};
 
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 /// What a [`PatientAgent`] does and has done.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Program {
     }
 
     /// Starts it with an agent that never lets go of `keeps`.
-    async fn start(&self, keeps: &[Subject]) -> anyhow::Result<(House, Arc<Mutex<Record>>)> {
+    async fn start(&self, keeps: &[Subject]) -> anyhow::Result<(FrameWorld, Arc<Mutex<Record>>)> {
         let record = Arc::default();
         let agent = PatientAgent {
             keeps: keeps.to_vec(),
@@ -93,34 +93,35 @@ impl Program {
         let (in_hand, left) = InHand::open(&self.notes())?;
         let suspects = Suspects::new(in_hand, left);
         let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(agent)];
-        let house = House::open_counting(self.path(), self.clock.clone(), agents, suspects).await?;
-        Ok((house, record))
+        let world =
+            FrameWorld::open_counting(self.path(), self.clock.clone(), agents, suspects).await?;
+        Ok((world, record))
     }
 
     /// Ends it as a kill does: what it noted stays as it is.
-    async fn kill(&self, house: House) -> anyhow::Result<()> {
+    async fn kill(&self, world: FrameWorld) -> anyhow::Result<()> {
         let noted = fs::read(self.notes())?;
-        house.abort().await?;
+        world.abort().await?;
         Ok(fs::write(self.notes(), noted)?)
     }
 
     /// Starts it, waits until it has all of `keeps` in hand, and kills it.
     async fn die_of(&self, keeps: &[Subject]) -> anyhow::Result<Record> {
-        let (house, record) = self.start(keeps).await?;
-        house
+        let (world, record) = self.start(keeps).await?;
+        world
             .until("the handlers", || async {
-                house.pass(Duration::from_secs(1)).await;
+                world.pass(Duration::from_secs(1)).await;
                 Ok((look(&record).holds.len() == keeps.len()).then_some(()))
             })
             .await?;
-        self.kill(house).await?;
+        self.kill(world).await?;
         Ok(std::mem::take(&mut *look(&record)))
     }
 }
 
 /// Emits one event for a fresh build and returns its subject.
-async fn emit(house: &House) -> anyhow::Result<Subject> {
-    let context = house.context("cli")?;
+async fn emit(world: &FrameWorld) -> anyhow::Result<Subject> {
+    let context = world.context("cli")?;
     let build = BuildId(context.ids.next());
     let payload = BuildRequest {
         build_id: build,
@@ -130,12 +131,12 @@ async fn emit(house: &House) -> anyhow::Result<Subject> {
     let subject = Subject::build(build);
     let mut changes = ChangeSet::new();
     changes.emit(context.event(subject.clone(), Payload::BuildPause(payload)));
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(subject)
 }
 
-async fn deaths(house: &House) -> anyhow::Result<Vec<u32>> {
-    let rows = house.services.store.list::<Deaths>(Query::new()).await?;
+async fn deaths(world: &FrameWorld) -> anyhow::Result<Vec<u32>> {
+    let rows = world.services.store.list::<Deaths>(Query::new()).await?;
     Ok(rows.iter().map(|row| row.count).collect())
 }
 
@@ -143,17 +144,17 @@ async fn deaths(house: &House) -> anyhow::Result<Vec<u32>> {
 async fn a_killer_is_set_aside_with_an_alert_after_five_deaths_and_the_innocent_beside_it_goes_free()
 -> anyhow::Result<()> {
     let program = Program::new()?;
-    let (house, record) = program.start(&[]).await?;
-    let (killer, innocent) = (emit(&house).await?, emit(&house).await?);
+    let (world, record) = program.start(&[]).await?;
+    let (killer, innocent) = (emit(&world).await?, emit(&world).await?);
     // Handled once, so that what follows is a history of its own.
-    house.settle().await?;
+    world.settle().await?;
     look(&record).done.clear();
-    house.close().await?;
-    let (house, _) = program.start(&[killer.clone(), innocent.clone()]).await?;
+    world.close().await?;
+    let (world, _) = program.start(&[killer.clone(), innocent.clone()]).await?;
     for subject in [&killer, &innocent] {
-        again(&house, subject).await?;
+        again(&world, subject).await?;
     }
-    house.abort().await?;
+    world.abort().await?;
 
     for _ in 0..2 {
         program.die_of(&[killer.clone(), innocent.clone()]).await?;
@@ -167,30 +168,30 @@ async fn a_killer_is_set_aside_with_an_alert_after_five_deaths_and_the_innocent_
     assert_eq!(done, [(innocent.to_string(), 0)]);
     program.die_of(std::slice::from_ref(&killer)).await?;
 
-    let (house, record) = program.start(&[killer]).await?;
-    house.settle().await?;
+    let (world, record) = program.start(&[killer]).await?;
+    world.settle().await?;
     assert!(look(&record).holds.is_empty());
-    let dead = house.services.bus.dead_letters().list(10).await?;
+    let dead = world.services.bus.dead_letters().list(10).await?;
     let told: Vec<&str> = dead.iter().filter_map(|row| row.error.as_deref()).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
         told[0].contains("ended 5 times in a row while `build`"),
         "{told:?}"
     );
-    let alerts = house.services.store.list::<Alert>(Query::new()).await?;
+    let alerts = world.services.store.list::<Alert>(Query::new()).await?;
     assert_eq!(alerts.len(), 1);
     assert!(alerts[0].cause.starts_with("dead-letter/") && alerts[0].message == told[0]);
-    assert_eq!(deaths(&house).await?, Vec::<u32>::new());
+    assert_eq!(deaths(&world).await?, Vec::<u32>::new());
     // Who decides about the letter needs the alert no more.
-    let letters = house.services.bus.dead_letters();
+    let letters = world.services.bus.dead_letters();
     letters.discard(&dead[0].key, "given up".to_owned()).await?;
-    assert_eq!(house.services.store.count::<Alert>(Query::new()).await?, 0);
-    house.close().await
+    assert_eq!(world.services.store.count::<Alert>(Query::new()).await?, 0);
+    world.close().await
 }
 
 /// Emits one more event about `subject`.
-async fn again(house: &House, subject: &Subject) -> anyhow::Result<()> {
-    let mut context = house.context("cli")?;
+async fn again(world: &FrameWorld, subject: &Subject) -> anyhow::Result<()> {
+    let mut context = world.context("cli")?;
     // Each start seeds its ids alike, on a clock that stands still: they would be those of the events before.
     context.ids = Ids::system(context.clock.clone());
     let payload = BuildRequest {
@@ -200,7 +201,7 @@ async fn again(house: &House, subject: &Subject) -> anyhow::Result<()> {
     };
     let mut changes = ChangeSet::new();
     changes.emit(context.event(subject.clone(), Payload::BuildPause(payload)));
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(())
 }
 
@@ -208,43 +209,43 @@ async fn again(house: &House, subject: &Subject) -> anyhow::Result<()> {
 async fn a_start_that_is_killed_while_it_waits_acquits_and_an_orderly_stop_charges_nothing()
 -> anyhow::Result<()> {
     let program = Program::new()?;
-    let (house, _) = program.start(&[]).await?;
-    let subject = emit(&house).await?;
-    house.settle().await?;
-    house.close().await?;
+    let (world, _) = program.start(&[]).await?;
+    let subject = emit(&world).await?;
+    world.settle().await?;
+    world.close().await?;
     let keeps = [subject.clone()];
-    let (house, _) = program.start(&keeps).await?;
-    again(&house, &subject).await?;
-    house.abort().await?;
+    let (world, _) = program.start(&keeps).await?;
+    again(&world, &subject).await?;
+    world.abort().await?;
     for _ in 0..2 {
         program.die_of(&keeps).await?;
     }
     // Nothing is handed out before the clock has moved.
-    let (house, record) = program.start(&keeps).await?;
-    assert_eq!(deaths(&house).await?, [2]);
-    house
+    let (world, record) = program.start(&keeps).await?;
+    assert_eq!(deaths(&world).await?, [2]);
+    world
         .until("the wait", || async {
             let noted = fs::read_to_string(program.notes())?;
             Ok(noted.contains("0 nothing").then_some(()))
         })
         .await?;
     assert!(look(&record).holds.is_empty());
-    program.kill(house).await?;
+    program.kill(world).await?;
 
-    let (house, record) = program.start(&keeps).await?;
-    assert_eq!(deaths(&house).await?, Vec::<u32>::new());
-    house
+    let (world, record) = program.start(&keeps).await?;
+    assert_eq!(deaths(&world).await?, Vec::<u32>::new());
+    world
         .until("the handler", || async {
             Ok((look(&record).holds.len() == 1).then_some(()))
         })
         .await?;
-    house.abort().await?;
+    world.abort().await?;
 
-    let (house, record) = program.start(&[]).await?;
-    assert_eq!(deaths(&house).await?, Vec::<u32>::new());
-    house.settle().await?;
+    let (world, record) = program.start(&[]).await?;
+    assert_eq!(deaths(&world).await?, Vec::<u32>::new());
+    world.settle().await?;
     assert_eq!(look(&record).done.len(), 1);
-    let done = house.services.bus.dead_letters().list(10).await?;
+    let done = world.services.bus.dead_letters().list(10).await?;
     assert!(done.iter().all(|row| row.state != DeliveryState::Dead));
-    house.close().await
+    world.close().await
 }

@@ -30,47 +30,47 @@ use ropewalk_schemas::{
 };
 use ropewalk_store::ChangeSet;
 
-use crate::house::{House, noon};
 use crate::questions::{asking, open};
-use paper::{Paper, SentNotice, at_noon, house, rows};
+use crate::world::{FrameWorld, noon};
+use paper::{Paper, SentNotice, at_noon, rows, world};
 
 /// Asks something about code that holds work up.
-async fn ask(house: &House) -> anyhow::Result<QuestionId> {
+async fn ask(world: &FrameWorld) -> anyhow::Result<QuestionId> {
     let mut asking = asking(QuestionKind::Blocking, false);
     "missing_context".clone_into(&mut asking.trigger);
-    open(house, asking).await
+    open(world, asking).await
 }
 
-fn build(house: &House) -> BuildId {
-    BuildId(house.services.ids.next())
+fn build(world: &FrameWorld) -> BuildId {
+    BuildId(world.services.ids.next())
 }
 
-async fn tell(house: &House, subject: Subject, payload: Payload) -> anyhow::Result<()> {
-    let context = house.context("build")?;
+async fn tell(world: &FrameWorld, subject: Subject, payload: Payload) -> anyhow::Result<()> {
+    let context = world.context("build")?;
     let mut changes = ChangeSet::new();
     changes.emit(context.event(subject, payload));
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(())
 }
 
-async fn begun(house: &House, build: BuildId, idea: &str) -> anyhow::Result<()> {
+async fn begun(world: &FrameWorld, build: BuildId, idea: &str) -> anyhow::Result<()> {
     let payload = Payload::BuildStarted(BuildStarted {
         build_id: build,
-        spec_id: SpecId(house.services.ids.next()),
+        spec_id: SpecId(world.services.ids.next()),
         idea_slug: Slug::parse(idea)?,
         task_count: 3,
         branch: format!("build/{idea}"),
     });
-    tell(house, Subject::build(build), payload).await
+    tell(world, Subject::build(build), payload).await
 }
 
-async fn landed(house: &House, build: BuildId, task: &str) -> anyhow::Result<()> {
-    landed_of(house, build, task, TaskCounts::default()).await
+async fn landed(world: &FrameWorld, build: BuildId, task: &str) -> anyhow::Result<()> {
+    landed_of(world, build, task, TaskCounts::default()).await
 }
 
 /// Tells that a task landed, which left the tasks of its build so.
 async fn landed_of(
-    house: &House,
+    world: &FrameWorld,
     build: BuildId,
     task: &str,
     counts: TaskCounts,
@@ -86,26 +86,26 @@ async fn landed_of(
         unblocked: Vec::new(),
         counts,
     });
-    tell(house, Subject::task(build, &task), payload).await
+    tell(world, Subject::task(build, &task), payload).await
 }
 
 #[tokio::test]
 async fn a_port_that_is_switched_on_tells_nothing_of_what_was_before() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let before = House::open(directory.path(), clock.clone(), Vec::new()).await?;
+    let before = FrameWorld::open(directory.path(), clock.clone(), Vec::new()).await?;
     let old = ask(&before).await?;
     begun(&before, build(&before), "old").await?;
     before.close().await?;
     clock.advance(Duration::from_mins(1));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let new = open(&house, asking(QuestionKind::Blocking, false)).await?;
-    let said = paper.said(&house, 1).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let new = open(&world, asking(QuestionKind::Blocking, false)).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].question, Some(new));
-    house.settle().await?;
+    world.settle().await?;
     assert_eq!(paper.count(), 1, "nothing of {old}");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -115,105 +115,105 @@ async fn a_question_of_code_reaches_the_technical_person_and_everybody_when_time
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
     let people: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role::Technical])];
-    let house = house(directory.path(), &clock, &paper, &people).await?;
-    let id = ask(&house).await?;
-    let said = paper.said(&house, 1).await?;
+    let world = world(directory.path(), &clock, &paper, &people).await?;
+    let id = ask(&world).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
-    house.pass_until(noon() + Duration::from_mins(59)).await;
+    world.pass_until(noon() + Duration::from_mins(59)).await;
     assert_eq!(paper.to("ada"), 0, "it is not her turn yet");
-    house.pass(Duration::from_mins(2)).await;
-    paper.until(&house, || paper.to("ada") >= 1).await?;
+    world.pass(Duration::from_mins(2)).await;
+    paper.until(&world, || paper.to("ada") >= 1).await?;
     // Bob is reminded for the second time about then, and she has only just been asked.
-    house.pass_until(noon() + Duration::from_mins(65)).await;
-    paper.until(&house, || paper.to("bob") >= 3).await?;
-    house.settle().await?;
+    world.pass_until(noon() + Duration::from_mins(65)).await;
+    paper.until(&world, || paper.to("bob") >= 3).await?;
+    world.settle().await?;
     assert_eq!((paper.to("ada"), paper.to("bob")), (1, 3));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn an_answer_anywhere_mends_what_everybody_was_asked() -> anyhow::Result<()> {
     let paper = Paper::new(&["ada", "bob"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
-    let id = ask(&house).await?;
-    let said = paper.said(&house, 2).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
+    let id = ask(&world).await?;
+    let said = paper.said(&world, 2).await?;
     assert_ne!(
         said[0].nonce, said[1].nonce,
         "each has a nonce of their own"
     );
-    questions::answer(&house.context("cli")?, id, "no", "ada", "cli").await?;
-    paper.until(&house, || paper.edits().len() == 2).await?;
+    questions::answer(&world.context("cli")?, id, "no", "ada", "cli").await?;
+    paper.until(&world, || paper.edits().len() == 2).await?;
     for (_, title) in paper.edits() {
         assert_eq!(title, "Answered by ada over cli: No");
     }
     // Nobody is reminded of it any more.
-    house.pass(Duration::from_hours(2)).await;
-    house.settle().await?;
+    world.pass(Duration::from_hours(2)).await;
+    world.settle().await?;
     assert_eq!((paper.count(), paper.edits().len()), (2, 2));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn who_does_not_answer_is_reminded_with_the_same_nonce() -> anyhow::Result<()> {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
-    ask(&house).await?;
-    paper.said(&house, 1).await?;
-    house.pass(Duration::from_mins(31)).await;
-    let said = paper.said(&house, 2).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
+    ask(&world).await?;
+    paper.said(&world, 1).await?;
+    world.pass(Duration::from_mins(31)).await;
+    let said = paper.said(&world, 2).await?;
     assert_eq!(said[0].nonce, said[1].nonce);
     assert_eq!(said[1].title, "Still waiting for an answer");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn after_an_outage_everything_arrives_once_but_what_no_longer_matters() -> anyhow::Result<()>
 {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.away(true);
-    let answered = ask(&house).await?;
-    paper.until(&house, || paper.tries() > 0).await?;
-    house.pass(Duration::from_mins(20)).await;
+    let answered = ask(&world).await?;
+    paper.until(&world, || paper.tries() > 0).await?;
+    world.pass(Duration::from_mins(20)).await;
     let mut later = asking(QuestionKind::Blocking, false);
     later.text = "Another?".to_owned();
-    let stands = open(&house, later).await?;
-    questions::answer(&house.context("cli")?, answered, "no", "ada", "cli").await?;
-    house.pass(Duration::from_mins(10)).await;
+    let stands = open(&world, later).await?;
+    questions::answer(&world.context("cli")?, answered, "no", "ada", "cli").await?;
+    world.pass(Duration::from_mins(10)).await;
     assert_eq!(paper.count(), 0);
     paper.away(false);
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 1).await?;
-    house.settle().await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 1).await?;
+    world.settle().await?;
     assert_eq!(said[0].question, Some(stands));
     assert_eq!(paper.to("ada"), 1, "once, and nothing of what is answered");
-    let states: Vec<NoticeState> = rows(&house).await?.iter().map(|row| row.state).collect();
+    let states: Vec<NoticeState> = rows(&world).await?.iter().map(|row| row.state).collect();
     assert!(states.contains(&NoticeState::Over), "{states:?}");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn a_port_that_asks_to_wait_is_left_alone_whatever_else_there_is_to_tell()
 -> anyhow::Result<()> {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
     paper.waits(Some(Duration::from_mins(10)));
-    ask(&house).await?;
-    paper.until(&house, || paper.tries() > 0).await?;
+    ask(&world).await?;
+    paper.until(&world, || paper.tries() > 0).await?;
     paper.waits(None);
     for text in ["Another?", "And another?"] {
         let mut later = asking(QuestionKind::Blocking, false);
         later.text = text.to_owned();
-        open(&house, later).await?;
-        house.settle().await?;
-        house.pass(Duration::from_mins(1)).await;
+        open(&world, later).await?;
+        world.settle().await?;
+        world.pass(Duration::from_mins(1)).await;
     }
     assert_eq!((paper.tries(), paper.count()), (1, 0));
-    house.pass(Duration::from_mins(10)).await;
-    paper.said(&house, 3).await?;
-    house.settle().await?;
+    world.pass(Duration::from_mins(10)).await;
+    paper.said(&world, 3).await?;
+    world.settle().await?;
     assert_eq!((paper.tries(), paper.count()), (4, 3));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -223,27 +223,27 @@ async fn an_hour_of_outage_changes_nothing_and_everything_is_told_once_after_it(
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
     let people: [(&str, &[Role]); 2] = [("ada", &[]), ("bob", &[])];
-    let house = house(directory.path(), &clock, &paper, &people).await?;
-    let mended = ask(&house).await?;
-    paper.said(&house, 2).await?;
+    let world = world(directory.path(), &clock, &paper, &people).await?;
+    let mended = ask(&world).await?;
+    paper.said(&world, 2).await?;
     paper.away(true);
     let mut texts = Vec::new();
     for number in 0..6 {
         let mut asking = asking(QuestionKind::Blocking, false);
         asking.text = format!("Question {number}?");
-        texts.push(open(&house, asking).await?);
-        landed(&house, build(&house), &format!("T-00{number}")).await?;
-        house.pass(Duration::from_mins(10)).await;
+        texts.push(open(&world, asking).await?);
+        landed(&world, build(&world), &format!("T-00{number}")).await?;
+        world.pass(Duration::from_mins(10)).await;
     }
     // An answer elsewhere counts, and is no news to whoever was never asked.
     for answered in [mended, texts[0]] {
-        questions::answer(&house.context("cli")?, answered, "no", "ada", "cli").await?;
+        questions::answer(&world.context("cli")?, answered, "no", "ada", "cli").await?;
     }
-    house.settle().await?;
+    world.settle().await?;
     assert_eq!(paper.count(), 2);
     paper.away(false);
     // The longest pause is over, and nobody is reminded yet of what was asked in the meantime.
-    house.pass(Duration::from_mins(6)).await;
+    world.pass(Duration::from_mins(6)).await;
     let landings = |number: u32| {
         let landings = paper.all().into_iter();
         let told: String = landings
@@ -253,7 +253,7 @@ async fn an_hour_of_outage_changes_nothing_and_everything_is_told_once_after_it(
         told.matches(&format!("Task T-00{number} of")).count()
     };
     paper
-        .until_rows(&house, |rows| rows.iter().all(|row| !row.is_open()))
+        .until_rows(&world, |rows| rows.iter().all(|row| !row.is_open()))
         .await?;
     let of = |name: &str| -> Vec<QuestionId> {
         let said = paper.all().into_iter().filter(|said| said.to == name);
@@ -267,7 +267,7 @@ async fn an_hour_of_outage_changes_nothing_and_everything_is_told_once_after_it(
         assert_eq!(landings(number), 2, "T-00{number}");
     }
     assert_eq!(paper.edits().len(), 2, "what was asked before is mended");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -276,25 +276,25 @@ async fn what_holds_nothing_up_is_gathered_and_waits_for_the_end_of_quiet_hours(
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let build = build(&house);
-    begun(&house, build, "walks").await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&world);
+    begun(&world, build, "walks").await?;
     for task in ["T-001", "T-002", "T-003"] {
-        landed(&house, build, task).await?;
+        landed(&world, build, task).await?;
     }
-    let blocking = ask(&house).await?;
-    let said = paper.said(&house, 1).await?;
+    let blocking = ask(&world).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].question, Some(blocking), "at eleven at night");
-    questions::answer(&house.context("cli")?, blocking, "no", "ada", "cli").await?;
-    house.pass(Duration::from_hours(7)).await;
+    questions::answer(&world.context("cli")?, blocking, "no", "ada", "cli").await?;
+    world.pass(Duration::from_hours(7)).await;
     assert_eq!(paper.count(), 1, "nobody is woken");
-    house.pass(Duration::from_hours(2)).await;
-    let said: Vec<SentNotice> = paper.said(&house, 2).await?;
+    world.pass(Duration::from_hours(2)).await;
+    let said: Vec<SentNotice> = paper.said(&world, 2).await?;
     assert_eq!(said[1].title, "4 things happened");
     for part in ["The build of `walks` began", "T-001", "T-002", "T-003"] {
         assert!(said[1].body.contains(part), "{part} in {}", said[1].body);
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -303,7 +303,7 @@ async fn an_alert_says_how_bad_it_is_and_only_what_stops_work_is_told_at_night()
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let component = ComponentName::parse("loop-1-2")?;
     let down = ComponentDown {
         component: component.clone(),
@@ -311,24 +311,24 @@ async fn an_alert_says_how_bad_it_is_and_only_what_stops_work_is_told_at_night()
         severity: Some(Severity::Error),
     };
     let subject = Subject::component(&component);
-    tell(&house, subject, Payload::ComponentDown(down)).await?;
+    tell(&world, subject, Payload::ComponentDown(down)).await?;
     let deadlock = DeadlockDetected {
         cycle: vec!["one".to_owned(), "two".to_owned()],
         victim: None,
         resolved: false,
         severity: Some(Severity::Critical),
     };
-    let build = build(&house);
+    let build = build(&world);
     let payload = Payload::DeadlockDetected(deadlock);
-    tell(&house, Subject::build(build), payload).await?;
-    let said = paper.said(&house, 1).await?;
+    tell(&world, Subject::build(build), payload).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "Critical: Tasks wait for each other");
-    house.pass(Duration::from_hours(7)).await;
+    world.pass(Duration::from_hours(7)).await;
     assert_eq!(paper.count(), 1, "nobody is woken for a component");
-    house.pass(Duration::from_hours(2)).await;
-    let said = paper.said(&house, 2).await?;
+    world.pass(Duration::from_hours(2)).await;
+    let said = paper.said(&world, 2).await?;
     assert_eq!(said[1].title, "Error: `loop-1-2` gives no sign of life");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -337,13 +337,13 @@ async fn an_alert_that_grows_worse_is_told_once_more_and_at_night_where_work_sta
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + chrono::TimeDelta::hours(9));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let (build, task) = (build(&house), TaskId::parse("T-001")?);
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (build, task) = (build(&world), TaskId::parse("T-001")?);
     let subject = Subject::task(build, &task);
     let stuck = Payload::StuckTask(StuckTask {
         build_id: build,
         task_id: task,
-        attempt_id: AttemptId(house.services.ids.next()),
+        attempt_id: AttemptId(world.services.ids.next()),
         loop_name: ComponentName::parse("loop-1-1")?,
         idle_minutes: 11,
         severity: Some(Severity::Warning),
@@ -355,30 +355,30 @@ async fn an_alert_that_grows_worse_is_told_once_more_and_at_night_where_work_sta
             severity,
         })
     };
-    tell(&house, subject.clone(), stuck).await?;
-    let said = paper.said(&house, 1).await?;
+    tell(&world, subject.clone(), stuck).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "Task T-001 makes no progress");
-    house.pass(Duration::from_hours(2)).await;
-    tell(&house, subject.clone(), worse(Severity::Error)).await?;
-    house.settle().await?;
+    world.pass(Duration::from_hours(2)).await;
+    tell(&world, subject.clone(), worse(Severity::Error)).await?;
+    world.settle().await?;
     assert_eq!(paper.count(), 1, "nobody is woken for an error");
-    tell(&house, subject, worse(Severity::Critical)).await?;
-    let said = paper.said(&house, 2).await?;
+    tell(&world, subject, worse(Severity::Critical)).await?;
+    let said = paper.said(&world, 2).await?;
     let told = "Critical: task `T-001` has made no progress";
     assert_eq!(said[1].title, told);
-    house.pass(Duration::from_hours(9)).await;
-    house.settle().await?;
+    world.pass(Duration::from_hours(9)).await;
+    world.settle().await?;
     assert_eq!(paper.count(), 2, "what was so before is not told any more");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> anyhow::Result<()> {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
     let task = TaskId::parse("T-001")?;
     let given = WorkAssigned {
-        build_id: build(&house),
+        build_id: build(&world),
         task_id: task.clone(),
         from: Some(ComponentName::parse("loop-1-2")?),
         to: ComponentName::parse("loop-1-1")?,
@@ -389,22 +389,22 @@ async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> any
         anyhow::Ok(Payload::LockExtended(LockExtended {
             build_id: given.build_id,
             task_id: task.clone(),
-            attempt_id: AttemptId(house.services.ids.next()),
+            attempt_id: AttemptId(world.services.ids.next()),
             files: vec![RepoPath::parse(file)?],
             reason: format!("{file} is called from there"),
         }))
     };
     let (one, other) = (got("one.rs")?, got("two.rs")?);
-    tell(&house, subject.clone(), Payload::WorkAssigned(given)).await?;
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 1).await?;
+    tell(&world, subject.clone(), Payload::WorkAssigned(given)).await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "Task T-001 goes to `loop-1-1`");
     assert_eq!(said[0].body, "`loop-1-2` gives no sign of life");
     for got in [one, other] {
-        tell(&house, subject.clone(), got).await?;
+        tell(&world, subject.clone(), got).await?;
     }
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 2).await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 2).await?;
     assert_eq!(said[1].title, "2 things happened");
     for part in [
         "asked for `one.rs` and got it",
@@ -412,22 +412,22 @@ async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> any
     ] {
         assert!(said[1].body.contains(part), "{part} in {}", said[1].body);
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyhow::Result<()> {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
-    let build = build(&house);
-    begun(&house, build, "walks").await?;
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 1).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
+    let build = build(&world);
+    begun(&world, build, "walks").await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "The build of `walks` began");
     assert_eq!(said[0].body, "3 tasks on build/walks.");
-    landed(&house, build, "T-001").await?;
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 2).await?;
+    landed(&world, build, "T-001").await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 2).await?;
     assert_eq!(said[1].title, "Task T-001 of `walks` is complete");
     let task = TaskId::parse("T-002")?;
     let failed = |will_retry, error: &str| TaskFailed {
@@ -444,41 +444,41 @@ async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyho
     };
     let subject = Subject::task(build, &task);
     let again = Payload::TaskFailed(failed(true, "it fails"));
-    tell(&house, subject.clone(), again).await?;
+    tell(&world, subject.clone(), again).await?;
     let for_good = Payload::TaskFailed(failed(false, "the list is empty"));
-    tell(&house, subject, for_good).await?;
-    let said = paper.said(&house, 3).await?;
+    tell(&world, subject, for_good).await?;
+    let said = paper.said(&world, 3).await?;
     assert_eq!(said[2].title, "Task T-002 of `walks` failed");
     let told = "the list is empty\n\n1 blocked by it, 2 go on without it.";
     assert_eq!(said[2].body, told);
-    house.settle().await?;
+    world.settle().await?;
     assert_eq!(paper.count(), 3, "nobody hears of what is tried again");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn the_newest_state_of_a_matter_is_told_and_what_was_so_before_is_not() -> anyhow::Result<()>
 {
     let paper = Paper::new(&["ada"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
-    let build = build(&house);
-    begun(&house, build, "walks").await?;
-    let payload = completed(&house, build)?;
-    tell(&house, Subject::build(build), payload).await?;
-    let said = paper.said(&house, 1).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
+    let build = build(&world);
+    begun(&world, build, "walks").await?;
+    let payload = completed(&world, build)?;
+    tell(&world, Subject::build(build), payload).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "The build of `walks` is stopped");
     let counts = "3 completed, 1 failed, 1 blocked of 5 tasks.";
     assert!(said[0].body.contains(counts), "{}", said[0].body);
-    house.pass(Duration::from_mins(10)).await;
-    house.settle().await?;
+    world.pass(Duration::from_mins(10)).await;
+    world.settle().await?;
     assert_eq!(paper.count(), 1);
-    house.close().await
+    world.close().await
 }
 
-fn completed(house: &House, build: BuildId) -> anyhow::Result<Payload> {
+fn completed(world: &FrameWorld, build: BuildId) -> anyhow::Result<Payload> {
     Ok(Payload::BuildCompleted(BuildCompleted {
         build_id: build,
-        spec_id: SpecId(house.services.ids.next()),
+        spec_id: SpecId(world.services.ids.next()),
         idea_slug: Slug::parse("walks")?,
         status: BuildState::Stopped,
         reason: None,
@@ -503,14 +503,14 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
     // Both are known before anybody is told of either.
     let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let build = build(&house);
-    begun(&house, build, "walks").await?;
-    let ended = completed(&house, build)?;
-    tell(&house, Subject::build(build), ended).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&world);
+    begun(&world, build, "walks").await?;
+    let ended = completed(&world, build)?;
+    tell(&world, Subject::build(build), ended).await?;
     // One that found and changed nothing is told to nobody, and takes no place.
     let nothing = ReviewCompleted {
-        review_id: ReviewId(house.services.ids.next()),
+        review_id: ReviewId(world.services.ids.next()),
         kind: ReviewKind::Build,
         idea_slug: Slug::parse("walks")?,
         patterns_found: 0,
@@ -528,11 +528,11 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
     });
     let nothing = Payload::ReviewCompleted(nothing);
     for payload in [reviewed, nothing] {
-        tell(&house, Subject::build(build), payload).await?;
+        tell(&world, Subject::build(build), payload).await?;
     }
-    house.settle().await?;
-    house.pass(Duration::from_hours(9)).await;
-    let said = paper.said(&house, 1).await?;
+    world.settle().await?;
+    world.pass(Duration::from_hours(9)).await;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].title, "2 things happened");
     for part in [
         "The build of `walks` is stopped",
@@ -541,5 +541,5 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
     ] {
         assert!(said[0].body.contains(part), "{part} in {}", said[0].body);
     }
-    house.close().await
+    world.close().await
 }

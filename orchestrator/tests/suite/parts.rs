@@ -13,7 +13,7 @@ use ropewalk_schemas::payload::BuildRequest;
 use ropewalk_schemas::{BuildId, ComponentName, Event, EventPattern, Payload, Subject};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
-use crate::house::{House, Recorder, noon};
+use crate::world::{FrameWorld, Recorder, noon};
 
 /// An agent whose one loop crashes at its first start.
 struct ShakyAgent {
@@ -60,13 +60,13 @@ async fn a_loop_that_crashes_is_shown_and_started_again() -> anyhow::Result<()> 
         starts: Arc::clone(&starts),
     };
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(agent)];
-    let house = House::open(directory.path(), Clock::manual(noon()), agents).await?;
-    house
+    let world = FrameWorld::open(directory.path(), Clock::manual(noon()), agents).await?;
+    world
         .until("the second start", || async {
             Ok((starts.load(Ordering::SeqCst) == 2).then_some(()))
         })
         .await?;
-    let store = &house.services.store;
+    let store = &world.services.store;
     let alerts = store.list::<Alert>(Query::new()).await?;
     assert_eq!(alerts.len(), 1);
     assert_eq!(
@@ -81,15 +81,15 @@ async fn a_loop_that_crashes_is_shown_and_started_again() -> anyhow::Result<()> 
         ..EventFilter::default()
     };
     assert_eq!(store.events(&told).await?.len(), 1);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
 async fn an_agent_that_is_done_is_shown_as_complete_before_it_rests() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(Recorder::new("build", "build.*")?)];
-    let house = House::open(directory.path(), Clock::manual(noon()), agents).await?;
-    let context = house.context("cli")?;
+    let world = FrameWorld::open(directory.path(), Clock::manual(noon()), agents).await?;
+    let context = world.context("cli")?;
     let build = BuildId(context.ids.next());
     let payload = BuildRequest {
         build_id: build,
@@ -98,15 +98,15 @@ async fn an_agent_that_is_done_is_shown_as_complete_before_it_rests() -> anyhow:
     };
     let mut changes = ChangeSet::new();
     changes.emit(context.event(Subject::build(build), Payload::BuildPause(payload)));
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     for wanted in [AgentState::Complete, AgentState::Idle] {
-        house
+        world
             .until("the state", || async {
-                house.pass(Duration::from_millis(250)).await;
-                let row = house.services.store.get::<Component>("build").await?;
+                world.pass(Duration::from_millis(250)).await;
+                let row = world.services.store.get::<Component>("build").await?;
                 Ok(row.filter(|row| row.state == wanted).map(drop))
             })
             .await?;
     }
-    house.close().await
+    world.close().await
 }

@@ -14,7 +14,7 @@ use ropewalk_schemas::question::{
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 pub(crate) fn id(choice: &str) -> ChoiceId {
     ChoiceId::parse(choice).unwrap_or_else(|error| panic!("{error}"))
@@ -41,12 +41,15 @@ pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> QuestionRequest
     }
 }
 
-pub(crate) async fn open(house: &House, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
-    let context = house.context("ideation")?;
+pub(crate) async fn open(
+    world: &FrameWorld,
+    asking: QuestionRequest,
+) -> anyhow::Result<QuestionId> {
+    let context = world.context("ideation")?;
     let mut changes = ChangeSet::new();
     let asked = questions::ask(&mut changes, &context, &Deadlines::default(), asking).await?;
     if !changes.is_empty() {
-        house.services.store.commit(changes).await?;
+        world.services.store.commit(changes).await?;
     }
     match asked {
         AskOutcome::Open(id) => Ok(id),
@@ -54,8 +57,11 @@ pub(crate) async fn open(house: &House, asking: QuestionRequest) -> anyhow::Resu
     }
 }
 
-async fn state(house: &House, id: QuestionId) -> anyhow::Result<(QuestionState, Option<String>)> {
-    let question = house
+async fn state(
+    world: &FrameWorld,
+    id: QuestionId,
+) -> anyhow::Result<(QuestionState, Option<String>)> {
+    let question = world
         .services
         .store
         .get::<Question>(&id.to_string())
@@ -67,16 +73,16 @@ async fn state(house: &House, id: QuestionId) -> anyhow::Result<(QuestionState, 
     ))
 }
 
-async fn house(directory: &std::path::Path, clock: &Clock) -> anyhow::Result<House> {
+async fn world(directory: &std::path::Path, clock: &Clock) -> anyhow::Result<FrameWorld> {
     let service = Arc::new(QuestionService::new(Deadlines::default())?);
-    House::open(directory, clock.clone(), vec![service]).await
+    FrameWorld::open(directory, clock.clone(), vec![service]).await
 }
 
 #[tokio::test]
 async fn every_kind_ends_in_its_way_and_no_default_has_consequences() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let running = house(directory.path(), &clock).await?;
+    let running = world(directory.path(), &clock).await?;
     let mut asked = Vec::new();
     for (kind, consequential, expected) in [
         (
@@ -120,7 +126,7 @@ async fn every_kind_ends_in_its_way_and_no_default_has_consequences() -> anyhow:
     running.close().await?;
     // The deadlines pass while nothing runs; they apply at the next start, once.
     clock.advance(Duration::from_hours(8 * 24));
-    let running = house(directory.path(), &clock).await?;
+    let running = world(directory.path(), &clock).await?;
     for (id, expected) in asked {
         running
             .until("the end of a question", || async {
@@ -149,7 +155,7 @@ async fn every_kind_ends_in_its_way_and_no_default_has_consequences() -> anyhow:
 async fn a_question_is_answered_once_and_the_second_person_hears_who_was_first()
 -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let id = open(&running, asking(QuestionKind::Blocking, false)).await?;
     let context = running.context("cli")?;
     let (first, second) = tokio::join!(
@@ -177,7 +183,7 @@ async fn a_question_is_answered_once_and_the_second_person_hears_who_was_first()
 #[tokio::test]
 async fn a_default_is_reused_and_the_reuse_is_marked() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let first = open(&running, asking(QuestionKind::Clarifying, false)).await?;
     let defaulted = (QuestionState::Defaulted, Some("No".to_owned()));
     running
@@ -210,7 +216,7 @@ async fn a_default_is_reused_and_the_reuse_is_marked() -> anyhow::Result<()> {
 #[tokio::test]
 async fn an_answer_is_caused_by_its_question_and_a_default_by_its_timer() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let answered = open(&running, asking(QuestionKind::Blocking, false)).await?;
     questions::answer(&running.context("cli")?, answered, "No", "ada", "cli").await?;
     let ended = open(&running, asking(QuestionKind::Clarifying, false)).await?;
@@ -247,7 +253,7 @@ async fn an_answer_is_caused_by_its_question_and_a_default_by_its_timer() -> any
 async fn the_same_question_within_a_day_is_asked_once_and_its_answer_reused() -> anyhow::Result<()>
 {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let first = open(&running, asking(QuestionKind::Blocking, false)).await?;
     assert_eq!(
         open(&running, asking(QuestionKind::Blocking, false)).await?,
@@ -270,7 +276,7 @@ async fn the_same_question_within_a_day_is_asked_once_and_its_answer_reused() ->
 #[tokio::test]
 async fn words_to_what_has_consequences_ask_back_and_change_nothing() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let question = open(&running, asking(QuestionKind::Blocking, true)).await?;
     let context = running.context("cli")?;
     for prose in ["ok, but not yet", "yes please", "3"] {
@@ -297,7 +303,7 @@ async fn words_to_what_has_consequences_ask_back_and_change_nothing() -> anyhow:
 #[tokio::test]
 async fn a_late_answer_is_kept_and_changes_nothing() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let question = open(&running, asking(QuestionKind::Clarifying, false)).await?;
     let defaulted = (QuestionState::Defaulted, Some("No".to_owned()));
     running
@@ -332,12 +338,12 @@ async fn a_late_answer_is_kept_and_changes_nothing() -> anyhow::Result<()> {
 
 /// Answers a question that is closed; returns whether the answer is kept beside it.
 async fn is_kept(
-    house: &House,
+    world: &FrameWorld,
     id: QuestionId,
     given: AnswerInput<'_>,
     by: &str,
 ) -> anyhow::Result<bool> {
-    match questions::answer(&house.context("cli")?, id, given, by, "cli").await {
+    match questions::answer(&world.context("cli")?, id, given, by, "cli").await {
         Err(AnswerError::Closed { kept, .. }) => Ok(kept),
         other => anyhow::bail!("it should be closed: {other:?}"),
     }
@@ -346,7 +352,7 @@ async fn is_kept(
 #[tokio::test]
 async fn whose_late_answer_is_one_too_many_is_told_that_it_is_not_kept() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
     let asked = open(&running, asking(QuestionKind::Blocking, false)).await?;
     questions::answer(&running.context("cli")?, asked, "yes", "ada", "cli").await?;
     let no = id("no");
@@ -396,8 +402,8 @@ async fn whose_late_answer_is_one_too_many_is_told_that_it_is_not_kept() -> anyh
 }
 
 /// Counts the events of a type about a question.
-async fn times(house: &House, event_type: &str) -> anyhow::Result<usize> {
-    let events = house.services.store.events(&EventFilter::default()).await?;
+async fn times(world: &FrameWorld, event_type: &str) -> anyhow::Result<usize> {
+    let events = world.services.store.events(&EventFilter::default()).await?;
     Ok(events
         .iter()
         .filter(|stored| stored.event.event_type == event_type)
@@ -405,10 +411,10 @@ async fn times(house: &House, event_type: &str) -> anyhow::Result<usize> {
 }
 
 pub(crate) async fn reminded_at(
-    house: &House,
+    world: &FrameWorld,
     id: QuestionId,
 ) -> anyhow::Result<Option<DateTime<Utc>>> {
-    let question = house
+    let question = world
         .services
         .store
         .get::<Question>(&id.to_string())
@@ -421,7 +427,7 @@ async fn a_clarifying_question_reminds_once_and_defaults_no_earlier_than_after_f
 -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let running = house(directory.path(), &clock).await?;
+    let running = world(directory.path(), &clock).await?;
     let id = open(&running, asking(QuestionKind::Clarifying, false)).await?;
     running.pass(Duration::from_mins(29)).await;
     assert_eq!(reminded_at(&running, id).await?, None);
@@ -452,7 +458,7 @@ async fn a_clarifying_question_reminds_once_and_defaults_no_earlier_than_after_f
     // Whoever starts again, early or late, finds nothing left to apply.
     for _ in 0..2 {
         clock.advance(Duration::from_hours(5));
-        let running = house(directory.path(), &clock).await?;
+        let running = world(directory.path(), &clock).await?;
         running.pass(Duration::from_hours(5)).await;
         assert_eq!(times(&running, "question.defaulted").await?, 1);
         assert_eq!(reminded_at(&running, id).await?, Some(reminded));

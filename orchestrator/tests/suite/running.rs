@@ -10,7 +10,7 @@ use ropewalk_schemas::payload::BuildRequest;
 use ropewalk_schemas::{BuildId, ComponentName, Event, EventPattern, Payload, Subject};
 use ropewalk_store::{ChangeSet, EventFilter};
 
-use crate::house::{House, Reaction, Recorder, count, noon};
+use crate::world::{FrameWorld, Reaction, Recorder, count, noon};
 
 fn request(context: &Context) -> ChangeSet {
     let build = BuildId(context.ids.next());
@@ -30,31 +30,31 @@ async fn a_handler_that_crashes_and_fails_gets_its_event_again_and_finishes_it_o
     let directory = tempfile::tempdir()?;
     let agent = Recorder::new("build", "build.*")?.reacting(&[Reaction::Crash, Reaction::Fail]);
     let seen = agent.seen();
-    let house = House::open(
+    let world = FrameWorld::open(
         directory.path(),
         Clock::manual(noon()),
         vec![Arc::new(agent)],
     )
     .await?;
-    house
+    world
         .services
         .store
-        .commit(request(&house.context("cli")?))
+        .commit(request(&world.context("cli")?))
         .await?;
-    house
+    world
         .until("the third try", || async {
-            house.pass(Duration::from_secs(2)).await;
+            world.pass(Duration::from_secs(2)).await;
             Ok((count(&seen) == 1).then_some(()))
         })
         .await?;
-    house
+    world
         .until("the end of the delivery", || async {
-            let open = house.services.store.open_deliveries(None, 0, 10).await?;
+            let open = world.services.store.open_deliveries(None, 0, 10).await?;
             Ok(open.is_empty().then_some(()))
         })
         .await?;
     assert_eq!(count(&seen), 1);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -63,28 +63,28 @@ async fn a_refused_event_is_a_dead_letter_and_the_next_one_of_another_entity_flo
     let directory = tempfile::tempdir()?;
     let agent = Recorder::new("build", "build.*")?.reacting(&[Reaction::Refuse]);
     let seen = agent.seen();
-    let house = House::open(
+    let world = FrameWorld::open(
         directory.path(),
         Clock::manual(noon()),
         vec![Arc::new(agent)],
     )
     .await?;
-    let context = house.context("cli")?;
-    house.services.store.commit(request(&context)).await?;
-    let dead = house
+    let context = world.context("cli")?;
+    world.services.store.commit(request(&context)).await?;
+    let dead = world
         .until("the dead letter", || async {
-            let dead = house.services.bus.dead_letters().list(10).await?;
+            let dead = world.services.bus.dead_letters().list(10).await?;
             Ok((!dead.is_empty()).then_some(dead))
         })
         .await?;
     assert_eq!(dead.len(), 1);
-    house.services.store.commit(request(&context)).await?;
-    house
+    world.services.store.commit(request(&context)).await?;
+    world
         .until("the next event", || async {
             Ok((count(&seen) == 1).then_some(()))
         })
         .await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -92,33 +92,33 @@ async fn an_event_committed_before_a_stop_is_handled_after_the_restart() -> anyh
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let failing = Recorder::new("build", "build.*")?.reacting(&[Reaction::Fail]);
-    let house = House::open(directory.path(), clock.clone(), vec![Arc::new(failing)]).await?;
-    house
+    let world = FrameWorld::open(directory.path(), clock.clone(), vec![Arc::new(failing)]).await?;
+    world
         .services
         .store
-        .commit(request(&house.context("cli")?))
+        .commit(request(&world.context("cli")?))
         .await?;
-    house
+    world
         .until("the failed try", || async {
-            let open = house.services.store.open_deliveries(None, 0, 10).await?;
+            let open = world.services.store.open_deliveries(None, 0, 10).await?;
             Ok(open
                 .first()
                 .filter(|delivery| delivery.attempts == 1)
                 .map(|_| ()))
         })
         .await?;
-    house.close().await?;
+    world.close().await?;
 
     let agent = Recorder::new("build", "build.*")?;
     let seen = agent.seen();
-    let house = House::open(directory.path(), clock, vec![Arc::new(agent)]).await?;
-    house
+    let world = FrameWorld::open(directory.path(), clock, vec![Arc::new(agent)]).await?;
+    world
         .until("the event after the restart", || async {
-            house.pass(Duration::from_secs(2)).await;
+            world.pass(Duration::from_secs(2)).await;
             Ok((count(&seen) == 1).then_some(()))
         })
         .await?;
-    house.close().await
+    world.close().await
 }
 
 /// An agent that answers every pause with a resume, or the other way round.
@@ -161,12 +161,12 @@ async fn two_agents_that_answer_each_other_are_stopped_by_the_hop_limit() -> any
         .into_iter()
         .map(|role| Arc::new(Echo { role }) as Arc<dyn Agent>)
         .collect();
-    let house = House::open(directory.path(), Clock::manual(noon()), agents).await?;
-    let context = house.context("cli")?;
-    house.services.store.commit(request(&context)).await?;
-    let dead = house
+    let world = FrameWorld::open(directory.path(), Clock::manual(noon()), agents).await?;
+    let context = world.context("cli")?;
+    world.services.store.commit(request(&context)).await?;
+    let dead = world
         .until("the end of the storm", || async {
-            let dead = house.services.bus.dead_letters().list(10).await?;
+            let dead = world.services.bus.dead_letters().list(10).await?;
             Ok((!dead.is_empty()).then_some(dead))
         })
         .await?;
@@ -176,10 +176,10 @@ async fn two_agents_that_answer_each_other_are_stopped_by_the_hop_limit() -> any
     assert_eq!(last.attempts, 1, "no further try helps");
     let reason = last.error.as_deref().unwrap_or_default();
     anyhow::ensure!(reason.contains("hop 33"), "{reason}");
-    let events = house.services.store.events(&EventFilter::default()).await?;
+    let events = world.services.store.events(&EventFilter::default()).await?;
     assert_eq!(events.len(), 33, "the first and one per hop");
     assert!(
-        house
+        world
             .services
             .store
             .open_deliveries(None, 0, 10)
@@ -187,12 +187,12 @@ async fn two_agents_that_answer_each_other_are_stopped_by_the_hop_limit() -> any
             .is_empty()
     );
     // What a person begins next starts to count anew.
-    house.services.store.commit(request(&context)).await?;
-    house
+    world.services.store.commit(request(&context)).await?;
+    world
         .until("the end of the next storm", || async {
-            let events = house.services.store.events(&EventFilter::default()).await?;
+            let events = world.services.store.events(&EventFilter::default()).await?;
             Ok((events.len() == 66).then_some(()))
         })
         .await?;
-    house.close().await
+    world.close().await
 }

@@ -9,14 +9,14 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::{ComponentName, Event, Payload};
 use ropewalk_store::ChangeSet;
 
-use crate::house::{House, Recorder, count, noon};
+use crate::world::{FrameWorld, Recorder, count, noon};
 
 #[tokio::test]
 async fn a_timer_fires_once_also_when_its_time_passed_while_nothing_ran() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let house = House::open(directory.path(), clock.clone(), Vec::new()).await?;
-    let context = house.context("pm")?;
+    let world = FrameWorld::open(directory.path(), clock.clone(), Vec::new()).await?;
+    let context = world.context("pm")?;
     let mut changes = ChangeSet::new();
     timers::set(
         &mut changes,
@@ -32,23 +32,24 @@ async fn a_timer_fires_once_also_when_its_time_passed_while_nothing_ran() -> any
         "task/1",
         noon() + TimeDelta::minutes(6),
     );
-    house.services.store.commit(changes).await?;
-    house.close().await?;
+    world.services.store.commit(changes).await?;
+    world.close().await?;
 
     clock.advance(Duration::from_hours(1));
     for expected in [1, 0] {
         let agent = Recorder::new("pm", "schedule.due")?;
         let seen = agent.seen();
-        let house = House::open(directory.path(), clock.clone(), vec![Arc::new(agent)]).await?;
-        house
+        let world =
+            FrameWorld::open(directory.path(), clock.clone(), vec![Arc::new(agent)]).await?;
+        world
             .until("the timer", || async {
-                house.pass(Duration::from_secs(5)).await;
+                world.pass(Duration::from_secs(5)).await;
                 Ok((count(&seen) >= expected).then_some(()))
             })
             .await?;
-        house.pass(Duration::from_mins(2)).await;
+        world.pass(Duration::from_mins(2)).await;
         assert_eq!(count(&seen), expected);
-        house.close().await?;
+        world.close().await?;
     }
     Ok(())
 }
@@ -76,8 +77,8 @@ async fn a_timer_wakes_those_of_its_family_alone() -> anyhow::Result<()> {
     let other = Recorder::of_timers("monitor", "monitor")?;
     let (first_seen, second_seen, other_seen) = (first.seen(), second.seen(), other.seen());
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(first), Arc::new(second), Arc::new(other)];
-    let house = House::open(directory.path(), clock, agents).await?;
-    let context = house.context("monitor")?;
+    let world = FrameWorld::open(directory.path(), clock, agents).await?;
+    let context = world.context("monitor")?;
     let mut changes = ChangeSet::new();
     let names_of_timers = [
         "monitor.tick",
@@ -94,20 +95,20 @@ async fn a_timer_wakes_those_of_its_family_alone() -> anyhow::Result<()> {
             noon() + TimeDelta::minutes(minutes),
         );
     }
-    house.services.store.commit(changes).await?;
-    house
+    world.services.store.commit(changes).await?;
+    world
         .until("the last timer", || async {
-            house.pass(Duration::from_secs(5)).await;
+            world.pass(Duration::from_secs(5)).await;
             let all = [&first_seen, &second_seen, &other_seen];
             Ok(all.iter().all(|seen| count(seen) >= 2).then_some(()))
         })
         .await?;
-    house.settle().await?;
+    world.settle().await?;
     for told in [&first_seen, &second_seen] {
         assert_eq!(names(told), ["notices.escalate", "notices.summary"]);
     }
     assert_eq!(names(&other_seen), ["monitor.health", "monitor.tick"]);
-    house.close().await
+    world.close().await
 }
 
 #[test]
@@ -132,16 +133,16 @@ async fn a_schedule_comes_due_at_each_of_its_times() -> anyhow::Result<()> {
     let agent =
         Recorder::new("monitor", "schedule.due")?.on_schedule("monitor.tick", "*/2 * * * *");
     let seen = agent.seen();
-    let house = House::open(
+    let world = FrameWorld::open(
         directory.path(),
         Clock::manual(noon()),
         vec![Arc::new(agent)],
     )
     .await?;
     for expected in 1..=3 {
-        house
+        world
             .until("a tick", || async {
-                house.pass(Duration::from_secs(10)).await;
+                world.pass(Duration::from_secs(10)).await;
                 Ok((count(&seen) >= expected).then_some(()))
             })
             .await?;
@@ -151,10 +152,10 @@ async fn a_schedule_comes_due_at_each_of_its_times() -> anyhow::Result<()> {
         assert_eq!(event.hop, 0);
         assert!(matches!(&event.payload, Payload::ScheduleDue(due) if due.name == "monitor.tick"));
     }
-    let elapsed = house.clock.now() - noon();
+    let elapsed = world.clock.now() - noon();
     assert!(
         i32::try_from(seen.len())? <= i32::try_from(elapsed.num_minutes() / 2)?,
         "{elapsed}"
     );
-    house.close().await
+    world.close().await
 }

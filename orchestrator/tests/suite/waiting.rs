@@ -14,8 +14,8 @@ use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{EventPattern, Payload, QuestionId, Subject, TimerId};
 use ropewalk_store::{ChangeSet, EventFilter};
 
-use crate::house::{House, Recorder, count, noon};
 use crate::questions::asking;
+use crate::world::{FrameWorld, Recorder, count, noon};
 
 const HALF_AN_HOUR: Duration = Duration::from_mins(30);
 
@@ -23,13 +23,17 @@ fn service() -> anyhow::Result<Arc<QuestionService>> {
     Ok(Arc::new(QuestionService::new(Deadlines::default())?))
 }
 
-async fn house(directory: &Path, clock: &Clock) -> anyhow::Result<House> {
-    House::open(directory, clock.clone(), vec![service()?]).await
+async fn world(directory: &Path, clock: &Clock) -> anyhow::Result<FrameWorld> {
+    FrameWorld::open(directory, clock.clone(), vec![service()?]).await
 }
 
-async fn ask(house: &House, kind: QuestionKind, consequential: bool) -> anyhow::Result<QuestionId> {
+async fn ask(
+    world: &FrameWorld,
+    kind: QuestionKind,
+    consequential: bool,
+) -> anyhow::Result<QuestionId> {
     let mut changes = ChangeSet::new();
-    let (context, deadlines) = (house.context("ideation")?, Deadlines::default());
+    let (context, deadlines) = (world.context("ideation")?, Deadlines::default());
     let asked = questions::ask(
         &mut changes,
         &context,
@@ -39,12 +43,12 @@ async fn ask(house: &House, kind: QuestionKind, consequential: bool) -> anyhow::
     let AskOutcome::Open(id) = asked.await? else {
         anyhow::bail!("`{kind:?}` was answered before it was asked")
     };
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(id)
 }
 
-async fn question(house: &House, id: QuestionId) -> anyhow::Result<Question> {
-    let found = house
+async fn question(world: &FrameWorld, id: QuestionId) -> anyhow::Result<Question> {
+    let found = world
         .services
         .store
         .get::<Question>(&id.to_string())
@@ -53,20 +57,20 @@ async fn question(house: &House, id: QuestionId) -> anyhow::Result<Question> {
 }
 
 /// Counts the reminders that are stored.
-async fn reminders(house: &House) -> anyhow::Result<usize> {
+async fn reminders(world: &FrameWorld) -> anyhow::Result<usize> {
     let reminders = EventFilter {
         pattern: Some(EventPattern::of("question.reminded")),
         ..EventFilter::default()
     };
-    Ok(house.services.store.events(&reminders).await?.len())
+    Ok(world.services.store.events(&reminders).await?.len())
 }
 
 #[tokio::test]
 async fn a_reminder_is_stored_with_the_time_that_it_came() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
-    let house = House::open(directory.path(), Clock::manual(noon()), Vec::new()).await?;
-    let id = ask(&house, QuestionKind::Blocking, false).await?;
-    let (service, context) = (service()?, house.context("questions")?);
+    let world = FrameWorld::open(directory.path(), Clock::manual(noon()), Vec::new()).await?;
+    let id = ask(&world, QuestionKind::Blocking, false).await?;
+    let (service, context) = (service()?, world.context("questions")?);
     let due = Payload::ScheduleDue(ScheduleDue {
         timer_id: TimerId(uuid::Uuid::nil()),
         name: "question.remind".to_owned(),
@@ -74,25 +78,29 @@ async fn a_reminder_is_stored_with_the_time_that_it_came() -> anyhow::Result<()>
     });
     let event = context.event(Subject::question(id), due);
     let changes = service.handle(&event, &context).await?;
-    assert_eq!(reminders(&house).await?, 0, "nothing is stored yet");
-    house.services.store.commit(changes).await?;
-    assert_eq!(reminders(&house).await?, 1);
-    assert_eq!(question(&house, id).await?.reminded_at, Some(noon()));
-    house.close().await
+    assert_eq!(reminders(&world).await?, 0, "nothing is stored yet");
+    world.services.store.commit(changes).await?;
+    assert_eq!(reminders(&world).await?, 1);
+    assert_eq!(question(&world, id).await?.reminded_at, Some(noon()));
+    world.close().await
 }
 
 /// Waits for the reminder of this number and returns when the question says it came. What came before is told by the number and not read here:
 /// the reminder may be stored before anybody waits for it. A little time passes with each look: whoever looks for what is due sleeps
 /// by this clock.
-async fn reminder(house: &House, id: QuestionId, number: usize) -> anyhow::Result<DateTime<Utc>> {
-    house
+async fn reminder(
+    world: &FrameWorld,
+    id: QuestionId,
+    number: usize,
+) -> anyhow::Result<DateTime<Utc>> {
+    world
         .until("a reminder", || async {
-            house.clock.advance(Duration::from_millis(50));
-            Ok((reminders(house).await? >= number).then_some(()))
+            world.clock.advance(Duration::from_millis(50));
+            Ok((reminders(world).await? >= number).then_some(()))
         })
         .await?;
-    assert_eq!(reminders(house).await?, number);
-    let reminded = question(house, id).await?.reminded_at;
+    assert_eq!(reminders(world).await?, number);
+    let reminded = question(world, id).await?.reminded_at;
     reminded.context("no time was stored")
 }
 
@@ -101,13 +109,13 @@ async fn a_blocking_question_reminds_each_half_hour_for_fourteen_hours_and_takes
 -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let mut running = house(directory.path(), &clock).await?;
+    let mut running = world(directory.path(), &clock).await?;
     let id = ask(&running, QuestionKind::Blocking, false).await?;
     let mut last = noon();
     for number in 1..=28 {
         if number % 10 == 0 {
             running.close().await?;
-            running = house(directory.path(), &clock).await?;
+            running = world(directory.path(), &clock).await?;
         }
         clock.advance(HALF_AN_HOUR);
         let at = reminder(&running, id, number).await?;
@@ -191,7 +199,7 @@ async fn each_kind_ends_at_its_own_time_and_not_before_also_after_a_restart() ->
 {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
-    let running = house(directory.path(), &clock).await?;
+    let running = world(directory.path(), &clock).await?;
     let mut asked = Vec::new();
     for (kind, consequential, _, _) in ENDINGS {
         asked.push(ask(&running, kind, consequential).await?);
@@ -206,7 +214,7 @@ async fn each_kind_ends_at_its_own_time_and_not_before_also_after_a_restart() ->
         7 * 24 * 60 - 1,
         7 * 24 * 60,
     ] {
-        let running = house(directory.path(), &clock).await?;
+        let running = world(directory.path(), &clock).await?;
         let end = noon() + TimeDelta::minutes(minutes);
         clock.advance((end - clock.now()).to_std()?);
         running.settle().await?;
@@ -235,7 +243,7 @@ async fn a_default_reaches_the_agent_that_asked_once() -> anyhow::Result<()> {
         let agent = Recorder::new("ideation", "question.defaulted")?;
         let seen = agent.seen();
         let agents: Vec<Arc<dyn Agent>> = vec![service()?, Arc::new(agent)];
-        let running = House::open(directory.path(), clock.clone(), agents).await?;
+        let running = FrameWorld::open(directory.path(), clock.clone(), agents).await?;
         if id.is_none() {
             id = Some(ask(&running, QuestionKind::Clarifying, false).await?);
         }

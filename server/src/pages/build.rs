@@ -201,7 +201,7 @@ fn passed(evidence: &[EvidenceView]) -> String {
     });
     let mut told = checks.collect::<Vec<_>>().join(", ");
     if let Some(proof) = seen.proof {
-        told = format!("{told}; {}", proof.told());
+        told = format!("{told}; {}", proof.in_words());
     }
     told
 }
@@ -251,7 +251,7 @@ pub(super) async fn show(
             .count(),
         fold: look.fold,
         why: why::build(&view.build, view.outage.as_ref()),
-        quote: Price::told(view.build.quote.as_ref()),
+        quote: Price::in_words(view.build.quote.as_ref()),
         against: view.against_quote(),
         timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),

@@ -133,7 +133,7 @@ fn needs(nodes: &[Node]) -> Vec<Vec<usize>> {
     nodes.iter().map(of).collect()
 }
 
-/// Returns the column of each task: one further than the furthest that it needs. A ring, which a plan never has, ends
+/// Returns the column of each task: one further than the furthest that it needs. A cycle, which a plan never has, ends
 /// after as many rounds as there are tasks.
 fn columns(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut columns = vec![0; needs.len()];
@@ -265,9 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_and_what_is_not_there_end_no_drawing() {
-        let ring = vec![node("a", &["b"]), node("b", &["a", "nobody"])];
-        assert!(Graph::of(TASKS, ring).is_some());
+    fn a_cycle_and_what_is_not_there_end_no_drawing() {
+        let cycle = vec![node("a", &["b"]), node("b", &["a", "nobody"])];
+        assert!(Graph::of(TASKS, cycle).is_some());
         assert!(Graph::of(TASKS, vec![node("a", &[])]).is_none());
     }
 }

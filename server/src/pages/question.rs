@@ -81,7 +81,7 @@ impl QuestionView {
     /// Says in a few words why it is asked.
     fn heading(&self) -> String {
         match Trigger::parse(&self.question.trigger) {
-            Some(trigger) => trigger.told().to_owned(),
+            Some(trigger) => trigger.in_words().to_owned(),
             // Models name what they ask about themselves.
             None => self.question.trigger.replace('_', " "),
         }

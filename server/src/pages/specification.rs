@@ -136,7 +136,7 @@ pub(super) async fn show(
             markdown::html(&content.document.objective)
         }),
         graph: Graph::of(TASKS, nodes),
-        price: Price::told(view.specification.price.as_ref()),
+        price: Price::in_words(view.specification.price.as_ref()),
         may_approve: frame.refusal(Right::Approve),
         frame,
         view,

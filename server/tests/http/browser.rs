@@ -1,19 +1,19 @@
 //! Somebody who looks at pages, as a browser does.
 
-use crate::house::{Answer, House, answered};
+use crate::world::{Answer, ServerWorld, answered};
 
 /// What browsers ask for.
 pub(crate) const HTML: &str = "text/html,application/xhtml+xml";
 
 /// Somebody who is logged in by the link.
 pub(crate) struct Browser<'a> {
-    house: &'a House,
+    world: &'a ServerWorld,
     cookie: String,
 }
 
 impl<'a> Browser<'a> {
-    pub(crate) async fn new(house: &'a House) -> Self {
-        let entered = answered(house.client.get(&house.link).header("Accept", HTML)).await;
+    pub(crate) async fn new(world: &'a ServerWorld) -> Self {
+        let entered = answered(world.client.get(&world.link).header("Accept", HTML)).await;
         assert_eq!(entered.status, 200, "{}", entered.text);
         assert!(
             entered.text.contains("logged in as ada"),
@@ -22,11 +22,11 @@ impl<'a> Browser<'a> {
         );
         let set = entered.headers["set-cookie"].to_str().unwrap();
         let cookie = set.split(';').next().unwrap().to_owned();
-        Self { house, cookie }
+        Self { world, cookie }
     }
 
     pub(crate) async fn read(&self, path: &str) -> Answer {
-        let asked = self.house.bare("GET", path).header("Accept", HTML);
+        let asked = self.world.bare("GET", path).header("Accept", HTML);
         answered(asked.header("Cookie", &self.cookie)).await
     }
 
@@ -40,7 +40,7 @@ impl<'a> Browser<'a> {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         form.extend_pairs(fields);
         form.extend_pairs(proof.map(|proof| ("csrf", proof)));
-        let asked = self.house.bare("POST", path).header("Accept", HTML);
+        let asked = self.world.bare("POST", path).header("Accept", HTML);
         let asked = asked
             .header("Cookie", &self.cookie)
             .header("Content-Type", "application/x-www-form-urlencoded");

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// So long may somebody take who does nothing but drip: the limits of head and body, and a little for a busy machine.
 const ENDED: Duration = Duration::from_secs(20);
@@ -51,13 +51,13 @@ async fn drip(mut stream: TcpStream, first: String, each: &str) -> Duration {
 }
 
 /// Lets ada begin ideas one after the other until `until` is there, each in time; returns how many.
-async fn works(house: &House, until: impl Future<Output = ()>) -> usize {
+async fn works(world: &ServerWorld, until: impl Future<Output = ()>) -> usize {
     let mut until = std::pin::pin!(until);
     let mut begun = 0;
     loop {
         let asked = Instant::now();
         let text = json!({ "text": format!("Walks {begun}") });
-        let answer = house.send("/api/ideation/sessions", &text).await;
+        let answer = world.send("/api/ideation/sessions", &text).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
         assert!(asked.elapsed() < SERVED, "{:?}", asked.elapsed());
         begun += 1;
@@ -68,15 +68,15 @@ async fn works(house: &House, until: impl Future<Output = ()>) -> usize {
     }
 }
 
-async fn ideas(house: &House) -> usize {
-    let ideas = house.services.store.list::<Idea>(Query::new()).await;
+async fn ideas(world: &ServerWorld) -> usize {
+    let ideas = world.services.store.list::<Idea>(Query::new()).await;
     ideas.unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_drips_heads_and_bodies_over_hundreds_of_connections_is_ended_and_others_work() {
-    let house = House::new().await;
-    let host = house.address;
+    let world = ServerWorld::new().await;
+    let host = world.address;
     let head = format!(
         "POST /api/ideation/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ADA}\r\n"
     );
@@ -92,7 +92,7 @@ async fn who_drips_heads_and_bodies_over_hundreds_of_connections_is_ended_and_ot
         };
         dripping.spawn(async move { drip(stream, first, each).await });
     }
-    let begun = works(&house, async {
+    let begun = works(&world, async {
         while let Some(ended) = dripping.join_next().await {
             let ended = ended.unwrap();
             assert!(ended < ENDED, "{ended:?}");
@@ -100,14 +100,14 @@ async fn who_drips_heads_and_bodies_over_hundreds_of_connections_is_ended_and_ot
     });
     let begun = begun.await;
     assert!(begun > 3, "they hold on for as long as they may: {begun}");
-    assert_eq!(ideas(&house).await, begun, "nothing came of what dripped");
-    house.stop().await;
+    assert_eq!(ideas(&world).await, begun, "nothing came of what dripped");
+    world.stop().await;
 }
 
 /// Asks so often over one connection, and returns the head of each answer.
-async fn flood(house: &House, count: usize) -> Vec<String> {
-    let mut stream = connect(FLOODER, house.address).await;
-    let request = format!("GET /livez HTTP/1.1\r\nHost: {}\r\n\r\n", house.address);
+async fn flood(world: &ServerWorld, count: usize) -> Vec<String> {
+    let mut stream = connect(FLOODER, world.address).await;
+    let request = format!("GET /livez HTTP/1.1\r\nHost: {}\r\n\r\n", world.address);
     let (mut read, mut write) = stream.split();
     let last = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     let asks = async {
@@ -125,10 +125,10 @@ async fn flood(house: &House, count: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_floods_is_told_how_long_to_wait_and_others_work() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let mut answers = Vec::new();
-    let begun = works(&house, async {
-        let floods = (0..8).map(|_| flood(&house, 500));
+    let begun = works(&world, async {
+        let floods = (0..8).map(|_| flood(&world, 500));
         answers = futures::future::join_all(floods).await.concat();
     });
     let begun = begun.await;
@@ -142,18 +142,18 @@ async fn who_floods_is_told_how_long_to_wait_and_others_work() {
     for answer in &refused {
         assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
     }
-    assert_eq!(ideas(&house).await, begun);
+    assert_eq!(ideas(&world).await, begun);
     // Whoever waits as long is served again.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let again = flood(&house, 10).await;
+    let again = flood(&world, 10).await;
     assert!(again.iter().all(|answer| answer.starts_with("200 ")));
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
-    let house = House::new().await;
-    let port = house.address.port();
+    let world = ServerWorld::new().await;
+    let port = world.address.port();
     let rebound = async {
         for host in [
             format!("evil.example:{port}"),
@@ -172,7 +172,7 @@ async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
                 "POST /api/ideation/sessions",
                 "POST /hooks/telegram",
             ] {
-                let mut stream = connect("127.0.0.1:0", house.address).await;
+                let mut stream = connect("127.0.0.1:0", world.address).await;
                 let body = r#"{"text":"Rivers"}"#;
                 let request = format!(
                     "{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ADA}\r\nConnection: close\r\n\
@@ -191,9 +191,9 @@ async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
             }
         }
     };
-    let begun = works(&house, rebound).await;
-    assert_eq!(ideas(&house).await, begun);
-    house.stop().await;
+    let begun = works(&world, rebound).await;
+    assert_eq!(ideas(&world).await, begun);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,13 +202,13 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
     let bounds = Capacity::default();
     assert_eq!((bounds.streams, bounds.connections), (2_048, 4_096));
     assert_eq!(bounds.connections_of_one, 1_280);
-    let house = House::holding(Capacity {
+    let world = ServerWorld::holding(Capacity {
         streams: 2,
         ..Capacity::default()
     })
     .await;
     let listen = || {
-        let asked = house.ask("GET", "/api/events", ADA);
+        let asked = world.ask("GET", "/api/events", ADA);
         asked.header("Accept", "text/event-stream")
     };
     let first = listen().send().await.unwrap();
@@ -227,7 +227,7 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
     assert_eq!(refused.body["message"], "too many listen already");
     assert_eq!(refused.body["next"], "close some of them");
     // Whoever only asks is served.
-    assert_eq!(house.read("/api/profile").await["name"], "ada");
+    assert_eq!(world.read("/api/profile").await["name"], "ada");
     drop(first);
     let begun = Instant::now();
     loop {
@@ -238,12 +238,12 @@ async fn who_listens_beyond_the_bound_is_refused_until_somebody_leaves() {
         assert!(begun.elapsed() < SERVED, "nobody leaves");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_holds_as_many_connections_as_one_may_keeps_nobody_else_out() {
-    let house = House::holding(Capacity {
+    let world = ServerWorld::holding(Capacity {
         connections: 8,
         connections_of_one: 4,
         ..Capacity::default()
@@ -251,25 +251,25 @@ async fn who_holds_as_many_connections_as_one_may_keeps_nobody_else_out() {
     .await;
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(connect(FLOODER, house.address).await);
+        held.push(connect(FLOODER, world.address).await);
     }
     for _ in 0..16 {
-        let mut more = connect(FLOODER, house.address).await;
+        let mut more = connect(FLOODER, world.address).await;
         let mut answer = String::new();
         let ended = tokio::time::timeout(SERVED, more.read_to_string(&mut answer));
         ended.await.unwrap().unwrap();
         assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
         assert!(answer.contains("\"next\":\"close some"), "{answer}");
     }
-    assert_eq!(house.read("/api/profile").await["name"], "ada");
+    assert_eq!(world.read("/api/profile").await["name"], "ada");
     drop(held);
     let request = format!(
         "GET /livez HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        house.address
+        world.address
     );
     let begun = Instant::now();
     loop {
-        let mut again = connect(FLOODER, house.address).await;
+        let mut again = connect(FLOODER, world.address).await;
         // One that is refused still ends before what was written is read.
         again.write_all(request.as_bytes()).await.ok();
         let mut answer = String::new();
@@ -280,24 +280,24 @@ async fn who_holds_as_many_connections_as_one_may_keeps_nobody_else_out() {
         assert!(begun.elapsed() < SERVED, "nobody leaves");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_beyond_the_bound_waits_until_somebody_leaves() {
-    let house = House::holding(Capacity {
+    let world = ServerWorld::holding(Capacity {
         connections: 2,
         ..Capacity::default()
     })
     .await;
     let held = [
-        connect("127.0.0.1:0", house.address).await,
-        connect("127.0.0.1:0", house.address).await,
+        connect("127.0.0.1:0", world.address).await,
+        connect("127.0.0.1:0", world.address).await,
     ];
-    let mut waits = connect("127.0.0.1:0", house.address).await;
+    let mut waits = connect("127.0.0.1:0", world.address).await;
     let request = format!(
         "GET /livez HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        house.address
+        world.address
     );
     waits.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -308,5 +308,5 @@ async fn who_comes_beyond_the_bound_waits_until_somebody_leaves() {
     let served = waits.read_to_string(&mut answer);
     tokio::time::timeout(SERVED, served).await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    house.stop().await;
+    world.stop().await;
 }

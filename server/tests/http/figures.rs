@@ -18,22 +18,22 @@ use ropewalk_store::{ChangeSet, EventFilter, Query, Record};
 use serde_json::json;
 
 use self::reading::{Expectation, assert_figures, faults, framed, read};
-use crate::house::House;
+use crate::world::ServerWorld;
 
 /// Stores a build at work, what its models used, what was learned and what is asked; every sum is a number of its own.
-async fn fill(house: &House) -> BuildId {
-    house.specified().await;
-    let build = house.built().await;
+async fn fill(world: &ServerWorld) -> BuildId {
+    world.specified().await;
+    let build = world.built().await;
     for (number, state) in [TaskState::Complete, TaskState::Working]
         .into_iter()
         .chain([TaskState::Pending; 5])
         .enumerate()
     {
-        house
+        world
             .task(build, &format!("T-{:03}", number + 1), state)
             .await;
     }
-    let store = &house.services.store;
+    let store = &world.services.store;
     let mut changes = ChangeSet::new();
     for (position, row) in store
         .list::<Task>(Query::new())
@@ -59,17 +59,17 @@ async fn fill(house: &House) -> BuildId {
         changes.insert(&Ownership {
             path: RepoPath::parse(&format!("src/walks_{number}.rs")).unwrap(),
             build,
-            since: house.services.clock.now(),
+            since: world.services.clock.now(),
             ended: false,
             after: None,
         });
     }
     for (confidence, executions, injections) in [(0.83, 4, 19), (0.61, 6, 23)] {
         let item: KnowledgeItem = serde_json::from_value(json!({
-            "id": KnowledgeId(house.services.ids.next()), "kind": "gotcha", "content": "Mind the gap.",
+            "id": KnowledgeId(world.services.ids.next()), "kind": "gotcha", "content": "Mind the gap.",
             "confidence": confidence, "executions": (0..executions).map(|of| of.to_string()).collect::<Vec<_>>(),
             "ideas": ["walks"], "discovered_by": "build", "state": "confirmed", "injections": injections,
-            "created_at": house.services.clock.now(), "updated_at": house.services.clock.now(),
+            "created_at": world.services.clock.now(), "updated_at": world.services.clock.now(),
         }))
         .unwrap();
         changes.insert(&item);
@@ -86,8 +86,8 @@ fn call(build: BuildId, name: &str, day: &str, (tokens, cost): (u64, u64)) -> Mo
     serde_json::from_value(call).unwrap()
 }
 
-async fn all<R: Record>(house: &House) -> Vec<R> {
-    let rows = house.services.store.list::<R>(Query::new()).await.unwrap();
+async fn all<R: Record>(world: &ServerWorld) -> Vec<R> {
+    let rows = world.services.store.list::<R>(Query::new()).await.unwrap();
     rows.into_iter().map(|row| row.record).collect()
 }
 
@@ -227,14 +227,14 @@ fn learned(item: &KnowledgeItem) -> String {
 }
 
 /// Works out from the rows what each page has to tell.
-async fn expected(house: &House) -> Vec<Expectation> {
-    let (tasks, calls) = (all::<Task>(house).await, all::<ModelCall>(house).await);
+async fn expected(world: &ServerWorld) -> Vec<Expectation> {
+    let (tasks, calls) = (all::<Task>(world).await, all::<ModelCall>(world).await);
     let calls: Vec<&ModelCall> = calls.iter().collect();
-    let build = &all::<Build>(house).await[0];
-    let owned = all::<Ownership>(house).await.len();
-    let (ideas, specified) = (all::<Idea>(house).await, all::<Specification>(house).await);
-    let items = all::<KnowledgeItem>(house).await;
-    let events = house.services.store.events(&EventFilter::default()).await;
+    let build = &all::<Build>(world).await[0];
+    let owned = all::<Ownership>(world).await.len();
+    let (ideas, specified) = (all::<Idea>(world).await, all::<Specification>(world).await);
+    let items = all::<KnowledgeItem>(world).await;
+    let events = world.services.store.events(&EventFilter::default()).await;
     let positions = events.unwrap().into_iter();
     let positions = positions.map(|event| format!("/events/{0}\">{0}</a>", event.sequence));
     let waiting = in_state(&tasks, TaskState::Pending);
@@ -262,23 +262,23 @@ async fn expected(house: &House) -> Vec<Expectation> {
         Expectation::at("/usage", usage),
         Expectation::at("/events", positions.collect()),
     ];
-    framed(house, pages).await
+    framed(world, pages).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_on_every_page_is_that_of_the_store_and_another_one_is_found() {
-    let house = House::new().await;
-    let build = fill(&house).await;
-    let pages = read(&house, expected(&house).await).await;
+    let world = ServerWorld::new().await;
+    let build = fill(&world).await;
+    let pages = read(&world, expected(&world).await).await;
     for (page, expected) in &pages {
         assert_figures(page, expected);
     }
     // Rows that come after a page was read are found on each page that tells of them.
     let mut changes = ChangeSet::new();
     changes.insert(&call(build, "three", "2026-03-04", (5, 10_000)));
-    house.services.store.commit(changes).await.unwrap();
-    house.task(build, "T-008", TaskState::Pending).await;
-    let now = expected(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    world.task(build, "T-008", TaskState::Pending).await;
+    let now = expected(&world).await;
     let stale: Vec<&str> = pages
         .iter()
         .zip(&now)
@@ -290,5 +290,5 @@ async fn every_figure_on_every_page_is_that_of_the_store_and_another_one_is_foun
         stale,
         ["/", "/builds", of_build.as_str(), "/running", "/usage"]
     );
-    house.stop().await;
+    world.stop().await;
 }

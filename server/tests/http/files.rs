@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use super::browser::{Browser, HTML};
-use super::house::{ADA, House, answered};
+use super::world::{ADA, ServerWorld, answered};
 
 const PATH: &str = "/api/ideation/sessions/walks/attachments";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_kept_with_its_idea_and_told_in_the_conversation() {
-    let house = House::new().await;
-    house.specified().await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
     // Larger than any other body may be.
     let picture = vec![7; 2 * 1024 * 1024];
-    let sent = house
+    let sent = world
         .ask(
             "POST",
             &format!("{PATH}?name=..%2Fmap.png&words=The%20way"),
@@ -25,15 +25,15 @@ async fn a_file_is_kept_with_its_idea_and_told_in_the_conversation() {
     assert_eq!(kept.status, 201, "{}", kept.text);
     assert_eq!(kept.body["file"]["path"], "attachments/map.png");
     assert_eq!(kept.body["file"]["media_type"], "image/png");
-    let idea = house.read("/api/ideation/sessions/walks").await;
+    let idea = world.read("/api/ideation/sessions/walks").await;
     let said = idea["messages"].as_array().unwrap();
     let last = said.last().unwrap();
     assert!(last["text"].as_str().unwrap().contains("The way"), "{last}");
     assert_eq!(last["attachments"][0], kept.body["file"]);
-    let mut found = walk(house.state());
+    let mut found = walk(world.state());
     found.retain(|path| path.ends_with("attachments/map.png"));
     assert_eq!(std::fs::read(&found[0]).unwrap(), picture);
-    house.stop().await;
+    world.stop().await;
 }
 
 fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -53,9 +53,9 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_kept_is_refused_and_changes_nothing() {
-    let house = House::new().await;
-    house.specified().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let before = world.rows().await;
     let elsewhere = "/api/ideation/sessions/nowhere/attachments?name=a";
     let rows: [(&str, usize, u16); 3] = [
         (&format!("{PATH}?name=a"), 0, 400),
@@ -63,16 +63,16 @@ async fn a_file_that_cannot_be_kept_is_refused_and_changes_nothing() {
         (elsewhere, 3, 404),
     ];
     for (path, size, status) in rows {
-        let answer = answered(house.ask("POST", path, ADA).body(vec![b'a'; size])).await;
+        let answer = answered(world.ask("POST", path, ADA).body(vec![b'a'; size])).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.text);
         assert_ne!(answer.body["message"], Value::Null, "{}", answer.text);
     }
-    let json = house.send(PATH, &json!({ "name": "a" })).await;
+    let json = world.send(PATH, &json!({ "name": "a" })).await;
     assert_eq!(json.status, 400, "{}", json.text);
-    let nobody = answered(house.bare("POST", &format!("{PATH}?name=a")).body("a")).await;
+    let nobody = answered(world.bare("POST", &format!("{PATH}?name=a")).body("a")).await;
     assert_eq!(nobody.status, 401);
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 /// Files as they are sent: name, what their sender calls them, and what they hold; and how a browser is to take them.
@@ -123,11 +123,11 @@ const FILES: [(&str, &str, &[u8], &str, &str); 6] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_kept_is_looked_at_as_what_it_is_and_as_nothing_else() {
-    let house = House::new().await;
-    house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let browser = Browser::new(&world).await;
     for (name, said, bytes, sort, taken) in FILES {
-        let sent = house.ask("POST", PATH, ADA).query(&[("name", name)]);
+        let sent = world.ask("POST", PATH, ADA).query(&[("name", name)]);
         let sent = sent.header("content-type", said).body(bytes);
         let kept = answered(sent).await;
         assert_eq!(kept.status, 201, "{}", kept.text);
@@ -135,7 +135,7 @@ async fn a_file_that_was_kept_is_looked_at_as_what_it_is_and_as_nothing_else() {
             "/ideas/walks/{}",
             kept.body["file"]["path"].as_str().unwrap()
         );
-        let asked = house.ask("GET", &path, ADA).send().await.unwrap();
+        let asked = world.ask("GET", &path, ADA).send().await.unwrap();
         assert_eq!(asked.status(), 200, "{path}");
         let header = |name: &str| asked.headers()[name].to_str().unwrap().to_owned();
         assert_eq!(
@@ -157,22 +157,22 @@ async fn a_file_that_was_kept_is_looked_at_as_what_it_is_and_as_nothing_else() {
             page.contains(&format!("<a href=\"{path}\"")),
             "{path}: {page}"
         );
-        let stranger = answered(house.bare("GET", &path).header("Accept", HTML)).await;
+        let stranger = answered(world.bare("GET", &path).header("Accept", HTML)).await;
         assert_eq!(stranger.status, 401, "{}", stranger.text);
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_did_not_come_along_or_is_no_more_as_it_came_is_not_given_away() {
-    let house = House::new().await;
-    house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let browser = Browser::new(&world).await;
     for name in ["a.txt", "b.txt", "c.txt"] {
-        let sent = house.ask("POST", &format!("{PATH}?name={name}"), ADA);
+        let sent = world.ask("POST", &format!("{PATH}?name={name}"), ADA);
         assert_eq!(answered(sent.body("abc")).await.status, 201);
     }
-    let folder = walk(house.state()).into_iter();
+    let folder = walk(world.state()).into_iter();
     let mut folder = folder.filter_map(|path| Some(path.parent()?.to_owned()));
     let folder = folder.find(|path| path.ends_with("attachments")).unwrap();
     std::fs::write(folder.join("nobody-sent-it.txt"), "abc").unwrap();
@@ -200,5 +200,5 @@ async fn what_did_not_come_along_or_is_no_more_as_it_came_is_not_given_away() {
     }
     let page = browser.read("/ideas/walks").await;
     assert_eq!(page.status, 200, "{}", page.text);
-    house.stop().await;
+    world.stop().await;
 }

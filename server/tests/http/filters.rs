@@ -6,11 +6,11 @@ use ropewalk_schemas::build::BuildState;
 use serde_json::Value;
 
 use crate::browser::Browser;
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// Returns the ids that a list of the API holds.
-async fn listed(house: &House, path: &str) -> Vec<String> {
-    let answer = house.read(path).await;
+async fn listed(world: &ServerWorld, path: &str) -> Vec<String> {
+    let answer = world.read(path).await;
     let items = answer["items"].as_array().unwrap();
     let ids = items.iter().map(|item| item["id"].as_str().unwrap());
     ids.map(str::to_owned).collect()
@@ -18,11 +18,11 @@ async fn listed(house: &House, path: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept() {
-    let house = House::new().await;
-    let (running, ended) = (house.built().await, house.built().await);
-    house.end(ended).await;
-    let early = house.services.clock.now() - TimeDelta::days(3);
-    house.change(ended, |build| build.created_at = early).await;
+    let world = ServerWorld::new().await;
+    let (running, ended) = (world.built().await, world.built().await);
+    world.end(ended).await;
+    let early = world.services.clock.now() - TimeDelta::days(3);
+    world.change(ended, |build| build.created_at = early).await;
     let day_before = (early + TimeDelta::days(2)).format("%Y-%m-%dT%H:%M:%SZ");
     let names = |ids: &[BuildId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     for (query, expected) in [
@@ -34,10 +34,10 @@ async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept(
         (format!("?until={day_before}"), names(&[ended])),
         (format!("?since={day_before}&state=stopped"), Vec::new()),
     ] {
-        let found = listed(&house, &format!("/api/builds{query}")).await;
+        let found = listed(&world, &format!("/api/builds{query}")).await;
         assert_eq!(found, expected, "{query}");
     }
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/builds?state=running").await.text;
     assert!(page.contains(&format!("/builds/{running}")), "{page}");
     assert!(!page.contains(&format!("/builds/{ended}")), "{page}");
@@ -64,7 +64,7 @@ async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept(
         "/?since=yesterday",
         "/builds?until=1",
     ] {
-        let answer = answered(house.ask("GET", path, ADA)).await;
+        let answer = answered(world.ask("GET", path, ADA)).await;
         assert_eq!(answer.status, 400, "{path}: {}", answer.text);
     }
     let told = browser.read("/builds?state=Running").await;
@@ -72,29 +72,29 @@ async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept(
     let states = BuildState::ALL.iter().map(|state| state.as_str());
     let states = states.collect::<Vec<_>>().join(", ");
     assert!(told.text.contains(&states), "{}", told.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ideas_are_listed_by_how_far_they_have_come() {
-    let house = House::new().await;
-    house.specified().await;
-    let all = house.read("/api/ideation/sessions").await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let all = world.read("/api/ideation/sessions").await;
     let state = all["items"][0]["state"].as_str().unwrap().to_owned();
     for known in ["draft", "candidate", "captured", "landed", "abandoned"] {
         let path = format!("/api/ideation/sessions?state={known}");
-        let found = house.read(&path).await;
+        let found = world.read(&path).await;
         let count = found["items"].as_array().unwrap().len();
         assert_eq!(count, usize::from(known == state), "{known}");
     }
-    let none = house
+    let none = world
         .read("/api/ideation/sessions?until=2020-01-01T00:00:00Z")
         .await;
     assert_eq!(none["items"].as_array().unwrap().len(), 0);
     let runs = serde_json::json!({ "text": "Runs" });
-    let begun = house.send("/api/ideation/sessions", &runs).await;
+    let begun = world.send("/api/ideation/sessions", &runs).await;
     assert_eq!(begun.status, 201, "{}", begun.text);
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let every = (true, true);
     for (query, expected) in [
         ("", every),
@@ -114,34 +114,34 @@ async fn ideas_are_listed_by_how_far_they_have_come() {
         let is_first = !query.contains("page");
         assert_eq!(is_empty, expected == (false, false) && is_first, "{query}");
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_nobody_can_mean_are_refused_in_the_same_words_everywhere() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
     for (query, words) in [
         ("type=nothing.at-all", "no event type is called"),
         ("subject=two%20words", "cannot be understood"),
     ] {
-        let told = answered(house.ask("GET", &format!("/api/events?{query}"), ADA)).await;
+        let told = answered(world.ask("GET", &format!("/api/events?{query}"), ADA)).await;
         let page = browser.read(&format!("/events?{query}")).await;
         assert_eq!((told.status, page.status), (400, 400), "{query}");
         for text in [&told.text, &page.text] {
             assert!(text.contains(words), "{query}: {text}");
         }
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
-    let house = House::new().await;
-    house.specified().await;
-    house.elsewhere("runs").await;
-    let last = house.many(1_500, "00").await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    world.elsewhere("runs").await;
+    let last = world.many(1_500, "00").await;
+    let browser = Browser::new(&world).await;
     let file = browser.read("/events/download").await;
     let kept = file.headers["content-disposition"].to_str().unwrap();
     assert_eq!(kept, "attachment; filename=\"events.jsonl\"");
@@ -155,7 +155,7 @@ async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
         .map(|line| line["sequence"].as_i64().unwrap())
         .collect();
     assert_eq!(positions, (1..=last).collect::<Vec<i64>>());
-    let first = house.read("/api/events?limit=1").await;
+    let first = world.read("/api/events?limit=1").await;
     assert_eq!(lines[0], first["items"][0]);
     let about_runs = browser
         .read("/events/download?type=ideation.*&subject=idea%2Fruns")
@@ -174,16 +174,16 @@ async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
         "there is nothing to take: {page}"
     );
     assert_eq!(browser.read("/events/download?type=x").await.status, 400);
-    let stranger = house.bare("GET", "/events/download").send().await.unwrap();
+    let stranger = world.bare("GET", "/events/download").send().await.unwrap();
     assert_eq!(stranger.status().as_u16(), 401);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_of_events_that_finds_nothing_says_what_may_be_meant_and_stays() {
-    let house = House::new().await;
-    house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/events?type=task&subject=idea/walks").await;
     assert_eq!(page.status, 400, "{}", page.text);
     for told in [
@@ -197,20 +197,20 @@ async fn a_filter_of_events_that_finds_nothing_says_what_may_be_meant_and_stays(
     assert_eq!(page.status, 200);
     let link = "<a href=\"/events?subject=idea/walks\">idea/walks</a>";
     assert!(page.text.contains(link), "{}", page.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_found_by_who_told_them_what_set_them_in_motion_and_when() {
-    let house = House::new().await;
-    house.specified().await;
-    house.elsewhere("runs").await;
-    let browser = Browser::new(&house).await;
-    let all = house.read("/api/events").await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    world.elsewhere("runs").await;
+    let browser = Browser::new(&world).await;
+    let all = world.read("/api/events").await;
     let runs = &all["items"].as_array().unwrap().last().unwrap();
     assert_eq!(runs["subject"], "idea/runs");
     let correlation = runs["correlationid"].as_str().unwrap();
-    let year = chrono::Datelike::year(&house.services.clock.now());
+    let year = chrono::Datelike::year(&world.services.clock.now());
     let (next, last) = (year + 1, year - 1);
     let about = |text: &str| {
         (
@@ -254,5 +254,5 @@ async fn events_are_found_by_who_told_them_what_set_them_in_motion_and_when() {
     assert_eq!(refused.status, 400);
     let told = "<code>since</code> is no moment; write for example <code>2026-03-01T08:00</code>";
     assert!(refused.text.contains(told), "{}", refused.text);
-    house.stop().await;
+    world.stop().await;
 }

@@ -4,7 +4,7 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::BuildState;
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// A comment on the line that is new in the difference, and one on the line that is gone.
 fn said() -> Value {
@@ -16,12 +16,12 @@ fn said() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn comments_on_lines_of_a_build_are_one_request_for_a_revision() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let build = world.built().await;
     let head = CommitId::parse(&"a".repeat(40)).unwrap();
-    let now = house.services.clock.now();
-    house
+    let now = world.services.clock.now();
+    world
         .change(build, |build| {
             build.spec = spec;
             build.head = Some(head.clone());
@@ -29,11 +29,11 @@ async fn comments_on_lines_of_a_build_are_one_request_for_a_revision() {
             build.completed_at = Some(now);
         })
         .await;
-    let lines = house.read(&format!("/api/builds/{build}/lines")).await;
+    let lines = world.read(&format!("/api/builds/{build}/lines")).await;
     assert_eq!(lines["of"], json!(head));
     assert_eq!(lines["files"][0]["file"], "walks.txt");
     let path = format!("/api/builds/{build}/comments");
-    let before = house.rows().await;
+    let before = world.rows().await;
     let refusals = [
         (json!({ "of": "b".repeat(40), "comments": said() }), 409),
         (json!({ "of": "b", "comments": said() }), 400),
@@ -45,21 +45,21 @@ async fn comments_on_lines_of_a_build_are_one_request_for_a_revision() {
         (json!({ "of": head, "comments": said(), "more": 1 }), 400),
     ];
     for (body, status) in refusals {
-        let refused = house.send(&path, &body).await;
+        let refused = world.send(&path, &body).await;
         assert_eq!(refused.status, status, "{body}: {}", refused.text);
     }
-    let nobody = answered(house.ask("POST", &path, "unknown").json(&json!({}))).await;
+    let nobody = answered(world.ask("POST", &path, "unknown").json(&json!({}))).await;
     assert_eq!(nobody.status, 401, "{}", nobody.text);
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let body = json!({ "of": head, "comments": said() });
-    let sent = house.send(&path, &body).await;
+    let sent = world.send(&path, &body).await;
     assert_eq!((sent.status, &sent.body["spec"]), (202, &json!(spec)));
-    let asked = house.read(&format!("/api/specifications/{spec}")).await;
+    let asked = world.read(&format!("/api/specifications/{spec}")).await;
     assert_eq!(asked["state"], "draft");
     let told = asked["feedback"][0].as_str().unwrap();
     assert!(told.contains("- `walks.txt`, removed line 4"), "{told}");
-    assert_eq!(house.events("spec.revision_requested").await.len(), 1);
-    let missing = answered(house.ask("GET", "/api/specifications/x/lines", ADA)).await;
+    assert_eq!(world.events("spec.revision_requested").await.len(), 1);
+    let missing = answered(world.ask("GET", "/api/specifications/x/lines", ADA)).await;
     assert_eq!(missing.status, 404, "{}", missing.text);
-    house.stop().await;
+    world.stop().await;
 }

@@ -15,8 +15,6 @@ mod files;
 #[cfg(test)]
 mod filters;
 #[cfg(test)]
-mod house;
-#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod lines;
@@ -38,3 +36,5 @@ mod standing;
 mod streams;
 #[cfg(test)]
 mod troubles;
+#[cfg(test)]
+mod world;

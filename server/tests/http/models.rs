@@ -9,7 +9,7 @@ use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// Records a call that a build made.
 fn call(build: BuildId, turn: u32, provider: &str, micro_usd: Option<u64>) -> ModelCall {
@@ -33,15 +33,15 @@ fn attempt(build: BuildId, id: AttemptId) -> Attempt {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_say_what_the_use_of_models_says() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let mut changes = ChangeSet::new();
     changes.insert(&call(build, 1, "first", Some(7)));
     changes.insert(&call(build, 2, "first", None));
     changes.insert(&call(build, 3, "a \"quoted\" one", Some(1)));
-    house.services.store.commit(changes).await.unwrap();
-    let usage = house.read("/api/usage").await;
-    let metrics = answered(house.bare("GET", "/metrics")).await;
+    world.services.store.commit(changes).await.unwrap();
+    let usage = world.read("/api/usage").await;
+    let metrics = answered(world.bare("GET", "/metrics")).await;
     assert_eq!(metrics.status, 200);
     let rows = usage["items"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
@@ -67,17 +67,17 @@ async fn metrics_say_what_the_use_of_models_says() {
     ] {
         assert!(metrics.text.contains(line), "{line}\n{}", metrics.text);
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_models_used_is_summed_by_what_is_asked_for() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let mut changes = ChangeSet::new();
     changes.insert(&call(build, 1, "first", Some(7)));
     changes.insert(&call(build, 2, "second", None));
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let rows = |list: &Value| -> Vec<Value> {
         let rows = list["items"].as_array().unwrap().iter();
         rows.map(|row| {
@@ -91,7 +91,7 @@ async fn what_models_used_is_summed_by_what_is_asked_for() {
         .collect()
     };
     assert_eq!(
-        rows(&house.read("/api/usage").await),
+        rows(&world.read("/api/usage").await),
         [
             json!(["first/m", 1, 0.25, 7]),
             json!(["second/m", 1, 0.25, null])
@@ -102,13 +102,13 @@ async fn what_models_used_is_summed_by_what_is_asked_for() {
         ("build", json!(build)),
         ("day", json!("2026-03-01")),
     ] {
-        let sums = house.read(&format!("/api/usage?by={by}")).await;
+        let sums = world.read(&format!("/api/usage?by={by}")).await;
         assert_eq!(rows(&sums), [json!([key, 2, 0.25, null])], "{by}");
     }
-    let other = house.read("/api/usage?idea=rivers").await;
+    let other = world.read("/api/usage?idea=rivers").await;
     assert_eq!(other["items"], json!([]));
     for wrong in ["by=week", "build=x", "idea=X", "whose=mine"] {
-        let asked = house.ask("GET", &format!("/api/usage?{wrong}"), ADA);
+        let asked = world.ask("GET", &format!("/api/usage?{wrong}"), ADA);
         let refused = answered(asked).await;
         assert_eq!(
             (refused.status, &refused.body["code"]),
@@ -116,46 +116,46 @@ async fn what_models_used_is_summed_by_what_is_asked_for() {
             "{wrong}"
         );
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_transcript_of_a_build_is_read_page_by_page() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let path = format!("/api/builds/{build}/transcript");
-    assert_eq!(house.read(&path).await["items"], json!([]));
-    let attempt = attempt(build, AttemptId(house.services.ids.next()));
+    assert_eq!(world.read(&path).await["items"], json!([]));
+    let attempt = attempt(build, AttemptId(world.services.ids.next()));
     let mut changes = ChangeSet::new();
     changes.insert(&attempt);
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let passage = |turn: u32| json!({ "attempt": attempt.id, "task": "T-1", "at": "2026-03-01T08:00:01Z", "kind": "turn_started", "turn": turn });
-    let file = house.state().join(Passage::file(attempt.id));
+    let file = world.state().join(Passage::file(attempt.id));
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     // The last line is still being written.
     let lines = format!("{}\n{}\n{{\"att", passage(1), passage(2));
     std::fs::write(&file, lines).unwrap();
-    let first = house.read(&format!("{path}?limit=1")).await;
+    let first = world.read(&format!("{path}?limit=1")).await;
     assert_eq!(first["items"], json!([passage(1)]));
     let next = first["next"].as_str().unwrap();
-    let second = house.read(&format!("{path}?limit=1&cursor={next}")).await;
+    let second = world.read(&format!("{path}?limit=1&cursor={next}")).await;
     assert_eq!(second, json!({ "items": [passage(2)], "next": null }));
-    let nowhere = format!("/api/builds/{}/transcript", house.services.ids.next());
-    assert_eq!(answered(house.ask("GET", &nowhere, ADA)).await.status, 404);
-    assert_eq!(answered(house.bare("GET", &path)).await.status, 401);
-    house.stop().await;
+    let nowhere = format!("/api/builds/{}/transcript", world.services.ids.next());
+    assert_eq!(answered(world.ask("GET", &nowhere, ADA)).await.status, 404);
+    assert_eq!(answered(world.bare("GET", &path)).await.status, 401);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_and_done_last_stands_on_the_page_of_its_task_and_all_of_it_on_its_own() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Ready).await;
-    let attempt = attempt(build, AttemptId(house.services.ids.next()));
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Ready).await;
+    let attempt = attempt(build, AttemptId(world.services.ids.next()));
     let mut changes = ChangeSet::new();
     changes.insert(&attempt);
-    house.services.store.commit(changes).await.unwrap();
-    let file = house.state().join(Passage::file(attempt.id));
+    world.services.store.commit(changes).await.unwrap();
+    let file = world.state().join(Passage::file(attempt.id));
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let line = |event: Value| {
         let mut passage =
@@ -173,7 +173,7 @@ async fn what_was_said_and_done_last_stands_on_the_page_of_its_task_and_all_of_i
     let calls: Vec<String> = (1..=50).map(call).collect();
     let edited = json!({ "kind": "file_changed", "item": "call-50", "path": "a.txt", "difference": "@@ -1 +1 @@\n-old\n+<i>new" });
     std::fs::write(&file, calls.concat() + &line(edited)).unwrap();
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let path = format!("/builds/{build}/tasks/T-1");
     let page = browser.read(&path).await.text;
     let all = format!("{path}/attempts/{}", attempt.id);
@@ -195,10 +195,10 @@ async fn what_was_said_and_done_last_stands_on_the_page_of_its_task_and_all_of_i
         !page.contains("data-now"),
         "nobody is at a task that is ready: {page}"
     );
-    house.task(build, "T-1", TaskState::Working).await;
+    world.task(build, "T-1", TaskState::Working).await;
     let page = browser.read(&format!("/builds/{build}")).await.text;
     assert!(page.contains(">changed a.txt</span>"), "{page}");
-    let nowhere = format!("{path}/attempts/{}", house.services.ids.next());
+    let nowhere = format!("{path}/attempts/{}", world.services.ids.next());
     assert_eq!(browser.read(&nowhere).await.status, 404);
-    house.stop().await;
+    world.stop().await;
 }

@@ -17,8 +17,8 @@ use ropewalk_store::{ChangeSet, DeliveryState, Query};
 use serde_json::json;
 
 use crate::browser::{Browser, HTML};
-use crate::house::{ADA, Answer, BOB, House, answered};
 use crate::troubles::{dead_letter, die, state};
+use crate::world::{ADA, Answer, BOB, ServerWorld, answered};
 
 /// What every page is drawn by.
 const FILES: [&str; 5] = [
@@ -31,15 +31,15 @@ const FILES: [&str; 5] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else() {
-    let house = House::new().await;
-    let stranger = answered(house.bare("GET", "/").header("Accept", HTML)).await;
+    let world = ServerWorld::new().await;
+    let stranger = answered(world.bare("GET", "/").header("Accept", HTML)).await;
     assert_eq!(stranger.status, 401);
     assert!(
         stranger.text.contains("open the link that"),
         "{}",
         stranger.text
     );
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     for (path, told) in [
         ("/", "There is no idea yet"),
         ("/questions", "<a href=\"/\">The board</a> shows"),
@@ -66,45 +66,45 @@ async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else()
         }
     }
     for name in FILES {
-        let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
+        let file = answered(world.bare("GET", &format!("/static/{name}"))).await;
         assert_eq!(file.status, 200, "{name}");
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_changes_something_only_with_the_proof_of_its_login() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
+    let before = world.rows().await;
     let fields = [("text", "Walks\nof mine"), ("kind", "tool")];
     for proof in [None, Some(""), Some("another")] {
         let refused = browser.send("/ideas", &fields, proof).await;
         assert_eq!(refused.status, 403, "{}", refused.text);
         assert!(refused.text.contains("load it again"), "{}", refused.text);
     }
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let proof = browser.proof().await;
     let page = browser.send("/ideas", &fields, Some(&proof)).await;
     assert_eq!(
         (page.status, &page.headers["location"]),
         (303, &"/ideas/walks".parse().unwrap())
     );
-    let shown = house.read("/api/ideation/sessions/walks").await;
+    let shown = world.read("/api/ideation/sessions/walks").await;
     assert_eq!(shown["messages"][0]["text"], "Walks\nof mine");
     assert_eq!(shown["kind"], "tool");
     let page = browser.read("/ideas/walks").await;
     assert!(page.text.contains("Walks<br />\nof mine") || page.text.contains("Walks<br>\nof mine"));
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let build = world.built().await;
     let head = CommitId::parse(&"a".repeat(40)).unwrap();
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}/comments");
     let of = head.to_string();
@@ -119,7 +119,7 @@ async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
         ("line.1", "4"),
         ("text.1", "why did it go?"),
     ];
-    house
+    world
         .change(build, |build| {
             build.spec = spec;
             build.head = Some(head.clone());
@@ -128,12 +128,12 @@ async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
     let page = browser.read(&format!("/builds/{build}/difference")).await;
     assert!(page.text.contains("has not ended"), "{}", page.text);
     assert!(page.text.contains("&#60;b&#62;new") && !page.text.contains("<b>new"));
-    let before = house.rows().await;
+    let before = world.rows().await;
     let early = browser.send(&path, &fields, Some(&proof)).await;
     assert_eq!(early.status, 409, "{}", early.text);
-    assert_eq!(house.rows().await, before);
-    let now = house.services.clock.now();
-    house
+    assert_eq!(world.rows().await, before);
+    let now = world.services.clock.now();
+    world
         .change(build, |build| {
             build.state = BuildState::Succeeded;
             build.completed_at = Some(now);
@@ -145,7 +145,7 @@ async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
         "{}",
         page.text
     );
-    let before = house.rows().await;
+    let before = world.rows().await;
     for (at, wrong, status) in [(0, "b", 409), (1, "other.txt", 400), (3, "40", 400)] {
         let value = if at == 0 {
             wrong.repeat(40)
@@ -161,10 +161,10 @@ async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
         browser.send(&path, &fields[..1], Some(&proof)).await.status,
         400
     );
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let sent = browser.send(&path, &fields, Some(&proof)).await;
     assert_eq!(sent.status, 303, "{}", sent.text);
-    let specification = house.read(&format!("/api/specifications/{spec}")).await;
+    let specification = world.read(&format!("/api/specifications/{spec}")).await;
     let told = format!(
         "Comments on lines of `build/walks` at {}:\n- `walks.txt`, line 4 (`<b>new</b>`): say <i>which</i>\n\
          - `walks.txt`, removed line 4 (`<b>old</b>`): why did it go?",
@@ -172,14 +172,14 @@ async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
     );
     assert_eq!(specification["feedback"], json!([told]));
     assert_eq!(specification["state"], "draft");
-    assert_eq!(house.events("spec.revision_requested").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.events("spec.revision_requested").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/usage").await;
     assert!(
         page.text.contains("No model was asked yet"),
@@ -198,7 +198,7 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
     changes
         .insert(&call("one", "2026-03-01", 1_234, 1_500_000))
         .insert(&call("two", "2026-03-03", 77, 250_000));
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let page = browser.read("/usage").await;
     for told in [
         "<strong>$1.75</strong> <span>1317 tokens in 2 model calls",
@@ -217,7 +217,7 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
         call.idea = Some(Slug::parse(&format!("idea-{number}")).unwrap());
         changes.insert(&call);
     }
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let page = browser.read("/usage").await;
     let (_, ideas) = page.text.split_once("<h2>By idea</h2>").unwrap();
     let (ideas, _) = ideas.split_once("</table>").unwrap();
@@ -235,27 +235,27 @@ async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
         "{}",
         page.text
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_understood_is_corrected_where_it_stands() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let begun = json!({ "text": "Walks", "slug": "walks" });
-    let begun = house.send("/api/ideation/sessions", &begun).await;
+    let begun = world.send("/api/ideation/sessions", &begun).await;
     assert_eq!(begun.status, 201, "{}", begun.text);
-    let store = &house.services.store;
+    let store = &world.services.store;
     let sessions = store.list::<Session>(Query::new()).await.unwrap();
     let mut after = sessions[0].record.clone();
     let artifact = json!({
         "kind": "target-user", "summary": "Runners", "content": "People who run.", "confidence": 0.8,
-        "phase": "exploring", "at": house.services.clock.now(),
+        "phase": "exploring", "at": world.services.clock.now(),
     });
     after.signals.artifacts = vec![serde_json::from_value(artifact).unwrap()];
     let mut changes = ChangeSet::new();
     changes.update(&sessions[0], &after);
     store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let page = browser.read("/ideas/walks").await.text;
     assert!(
@@ -267,7 +267,7 @@ async fn what_was_understood_is_corrected_where_it_stands() {
         .send("/ideas/walks/say", &fields, Some(&proof))
         .await;
     assert_eq!(sent.status, 303, "{}", sent.text);
-    let shown = house.read("/api/ideation/sessions/walks").await;
+    let shown = world.read("/api/ideation/sessions/walks").await;
     let said = shown["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(
         said["text"],
@@ -276,19 +276,19 @@ async fn what_was_understood_is_corrected_where_it_stands() {
     let empty = [("about", "target user"), ("text", " ")];
     let refused = browser.send("/ideas/walks/say", &empty, Some(&proof)).await;
     assert_eq!(refused.status, 400, "{}", refused.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_text_is_text_on_every_page_that_shows_it() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let hostile = "<script>alert(1)</script> [x](javascript:alert(1)) ![p](http://evil.example/p.png) <img src=x onerror=alert(1)> </document> \u{202e}\u{1b}[31m";
     let begun = json!({ "text": hostile, "title": hostile, "slug": "walks" });
     assert_eq!(
-        house.send("/api/ideation/sessions", &begun).await.status,
+        world.send("/api/ideation/sessions", &begun).await.status,
         201
     );
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     for path in ["/", "/ideas/walks"] {
         let page = browser.read(path).await;
         assert_eq!(page.status, 200, "{}", page.text);
@@ -312,16 +312,16 @@ async fn hostile_text_is_text_on_every_page_that_shows_it() {
             );
         }
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_approves_exactly_what_it_showed_for_who_may() {
-    let house = House::new().await;
-    let (spec, question) = house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let (spec, question) = world.specified().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
-    let before = house.rows().await;
+    let before = world.rows().await;
     let path = format!("/specifications/{spec}");
     let old = ropewalk_schemas::ContentHash::of(b"old").to_string();
     let refused = browser
@@ -339,13 +339,13 @@ async fn a_page_approves_exactly_what_it_showed_for_who_may() {
         refused.text
     );
     let answer = format!("/questions/{question}/answer");
-    let bob = house.ask("POST", &answer, BOB).header("Accept", HTML);
+    let bob = world.ask("POST", &answer, BOB).header("Accept", HTML);
     let bob = bob.header("Content-Type", "application/x-www-form-urlencoded");
     let bob = answered(bob.body("choice=merge")).await;
     assert_eq!(bob.status, 403);
     assert!(bob.text.contains("`bob` may not land"), "{}", bob.text);
-    assert_eq!(house.rows().await, before);
-    let bob = answered(house.ask("GET", &format!("/questions/{question}"), BOB)).await;
+    assert_eq!(world.rows().await, before);
+    let bob = answered(world.ask("GET", &format!("/questions/{question}"), BOB)).await;
     assert!(
         bob.text.contains("<code>bob</code> may not land"),
         "{}",
@@ -354,7 +354,7 @@ async fn a_page_approves_exactly_what_it_showed_for_who_may() {
     browser
         .send(&answer, &[("choice", "leave")], Some(&proof))
         .await;
-    let shown = house.read(&format!("/api/questions/{question}")).await;
+    let shown = world.read(&format!("/api/questions/{question}")).await;
     assert_eq!(
         (
             &shown["answer"]["choice"],
@@ -371,18 +371,18 @@ async fn a_page_approves_exactly_what_it_showed_for_who_may() {
     browser
         .send(&format!("{path}/approve"), &[("hash", &new)], Some(&proof))
         .await;
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(
         (&shown["state"], &shown["approval"]["by"]),
         (&json!("approved"), &json!("ada"))
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_said_on_a_page_to_browsers_and_in_json_to_programs() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
     for path in [
         "/nowhere",
         "/ideas/none",
@@ -407,7 +407,7 @@ async fn what_is_not_there_is_said_on_a_page_to_browsers_and_in_json_to_programs
         );
     }
     let program = answered(
-        house
+        world
             .ask("GET", "/api/builds/x", ADA)
             .header("Accept", HTML),
     )
@@ -421,15 +421,15 @@ async fn what_is_not_there_is_said_on_a_page_to_browsers_and_in_json_to_programs
         .await;
     assert!(left.text.contains("You are logged out"), "{}", left.text);
     assert_eq!(browser.read("/").await.status, 401);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_is_steered_by_the_buttons_that_make_sense() {
-    let house = House::new().await;
-    house.specified().await;
-    let build = house.built().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let build = world.built().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}");
     let page = browser.read(&path).await;
@@ -448,8 +448,8 @@ async fn a_build_is_steered_by_the_buttons_that_make_sense() {
     browser
         .send(&format!("{path}/pause"), &[], Some(&proof))
         .await;
-    assert_eq!(house.events("build.pause").await.len(), 1);
-    house.end(build).await;
+    assert_eq!(world.events("build.pause").await.len(), 1);
+    world.end(build).await;
     let page = browser.read(&path).await;
     assert_eq!(
         (
@@ -459,14 +459,14 @@ async fn a_build_is_steered_by_the_buttons_that_make_sense() {
         ),
         (false, true, false)
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_is_decided_about_on_its_page() {
-    let house = House::new().await;
-    let key = dead_letter(&house).await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let key = dead_letter(&world).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let running = browser.read("/running").await.text;
     let path = format!("/dead-letters/{key}");
@@ -476,22 +476,22 @@ async fn a_dead_letter_is_decided_about_on_its_page() {
     let replay = format!("{path}/replay");
     let replayed = browser.send(&replay, &[], Some(&proof)).await;
     assert_eq!(replayed.status, 303, "{}", replayed.text);
-    assert_eq!(state(&house).await, DeliveryState::Open);
+    assert_eq!(state(&world).await, DeliveryState::Open);
     assert_eq!(browser.read(&path).await.status, 404);
-    die(&house).await;
+    die(&world).await;
     let discard = format!("{path}/discard");
     let given_up = browser.send(&discard, &[], Some(&proof)).await;
     assert_eq!(given_up.status, 303, "{}", given_up.text);
-    assert_eq!(state(&house).await, DeliveryState::Discarded);
-    house.stop().await;
+    assert_eq!(state(&world).await, DeliveryState::Discarded);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Failed).await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Failed).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}");
     let task = format!("{path}/tasks/T-1");
@@ -529,11 +529,11 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
     }
     let wrong = browser.send(&rank, &[("priority", "0")], Some(&proof));
     assert_eq!(wrong.await.status, 400);
-    assert_eq!(house.events("task.retry").await.len(), 1);
-    assert_eq!(house.events("build.tell").await.len(), 2);
-    assert_eq!(house.events("build.priority").await.len(), 1);
-    house.task(build, "T-1", TaskState::Complete).await;
-    house
+    assert_eq!(world.events("task.retry").await.len(), 1);
+    assert_eq!(world.events("build.tell").await.len(), 2);
+    assert_eq!(world.events("build.priority").await.len(), 1);
+    world.task(build, "T-1", TaskState::Complete).await;
+    world
         .change(build, |build| build.state = BuildState::Succeeded)
         .await;
     for (page, form, expected) in [
@@ -557,21 +557,21 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
     let stale = browser.send(&land, &stale, Some(&proof)).await;
     assert_eq!(stale.status, 409, "{}", stale.text);
     assert!(stale.text.contains("has moved on since"), "{}", stale.text);
-    let wish = house.services.store.get::<Wish>(&build.to_string()).await;
+    let wish = world.services.store.get::<Wish>(&build.to_string()).await;
     assert_eq!(wish.unwrap(), None);
     let landed = browser.send(&land, &[("how", "land")], Some(&proof)).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
-    let wish = house.services.store.get::<Wish>(&build.to_string()).await;
+    let wish = world.services.store.get::<Wish>(&build.to_string()).await;
     assert_eq!(wish.unwrap().unwrap().what, BranchWish::Merge);
     let page = browser.read(&path).await.text;
     assert!(page.contains("Landing was asked for by ada"), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn that_everything_is_stopped_stands_on_every_page_until_it_is_lifted() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     assert!(!browser.read("/").await.text.contains("stopped everything"));
     let stopped = browser
@@ -586,5 +586,5 @@ async fn that_everything_is_stopped_stands_on_every_page_until_it_is_lifted() {
     let lifted = browser.send("/halt/lift", &[], Some(&proof)).await;
     assert_eq!(lifted.status, 303, "{}", lifted.text);
     assert!(!browser.read("/").await.text.contains("stopped everything"));
-    house.stop().await;
+    world.stop().await;
 }

@@ -9,14 +9,14 @@ use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::house::House;
+use crate::world::ServerWorld;
 
 /// More ideas than two pages of the board have.
 const IDEAS: usize = 130;
 
 /// Stores ideas, each a minute younger than the one before.
-async fn ideas(house: &House) {
-    let (ids, begun) = (&house.services.ids, house.services.clock.now());
+async fn ideas(world: &ServerWorld) {
+    let (ids, begun) = (&world.services.ids, world.services.clock.now());
     let mut changes = ChangeSet::new();
     for number in 0..IDEAS {
         let minutes = TimeDelta::minutes(i64::try_from(number).unwrap());
@@ -27,7 +27,7 @@ async fn ideas(house: &House) {
         .unwrap();
         changes.insert(&idea);
     }
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
 }
 
 /// Returns the ideas whose cards a page has.
@@ -40,13 +40,13 @@ fn cards(page: &str) -> BTreeSet<usize> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pages_of_the_board_have_every_idea_and_the_first_what_is_worked_on() {
-    let house = House::new().await;
-    ideas(&house).await;
-    let built = house.built().await;
-    house
+    let world = ServerWorld::new().await;
+    ideas(&world).await;
+    let built = world.built().await;
+    world
         .change(built, |build| build.idea = "idea-003".parse().unwrap())
         .await;
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let first = browser.read("/").await.text;
     let newest: BTreeSet<usize> = (IDEAS - 50..IDEAS).collect();
     let mut expected = newest.clone();
@@ -76,13 +76,13 @@ async fn the_pages_of_the_board_have_every_idea_and_the_first_what_is_worked_on(
     let beyond = browser.read("/?page=4294967295").await;
     assert_eq!((beyond.status, cards(&beyond.text).len()), (200, 0));
     assert_eq!(browser.read("/?page=x").await.status, 400);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_counts_the_tasks_that_wait_for_others_of_their_plan() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     for number in 1..=7 {
         let state = match number {
             1 => TaskState::Complete,
@@ -90,27 +90,27 @@ async fn what_runs_counts_the_tasks_that_wait_for_others_of_their_plan() {
             3 => TaskState::Blocked,
             _ => TaskState::Pending,
         };
-        house.task(build, &format!("T-{number:03}"), state).await;
+        world.task(build, &format!("T-{number:03}"), state).await;
     }
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/running").await.text;
     assert!(page.contains("5 tasks of the build of walks"), "{page}");
-    house.end(build).await;
+    world.end(build).await;
     let page = browser.read("/running").await.text;
     assert!(page.contains("Nobody waits."), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_build_lists_its_tasks_page_by_page_and_draws_all_of_them() {
     const TASKS: usize = 230;
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     for number in 1..=TASKS {
         let id = format!("T-{number:03}");
-        house.task(build, &id, TaskState::Pending).await;
+        world.task(build, &id, TaskState::Pending).await;
     }
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let mut listed = Vec::new();
     for (number, beside) in [
         (1, vec!["further tasks"]),
@@ -141,16 +141,16 @@ async fn a_long_build_lists_its_tasks_page_by_page_and_draws_all_of_them() {
         .read(&format!("/builds/{build}?page=4294967295"))
         .await;
     assert_eq!(beyond.status, 200);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_beyond_the_last_says_so_and_one_that_is_no_number_in_one_line() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Pending).await;
-    ideas(&house).await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Pending).await;
+    ideas(&world).await;
+    let browser = Browser::new(&world).await;
     for (path, last) in [
         ("/builds".to_owned(), 1),
         ("/".to_owned(), 3),
@@ -180,18 +180,18 @@ async fn a_page_beyond_the_last_says_so_and_one_that_is_no_number_in_one_line() 
         older.contains("Nothing older") && !older.contains("Begin with"),
         "{older}"
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idea_and_its_build_are_found_by_words_of_their_names_wherever_they_stand() {
-    let house = House::new().await;
-    ideas(&house).await;
-    let built = house.built().await;
-    house
+    let world = ServerWorld::new().await;
+    ideas(&world).await;
+    let built = world.built().await;
+    world
         .change(built, |build| build.idea = "idea-007".parse().unwrap())
         .await;
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let found = browser.read("/find?words=007+IDEA").await.text;
     for link in ["/ideas/idea-007".to_owned(), format!("/builds/{built}")] {
         let link = format!("href=\"{link}\" data-found");
@@ -203,5 +203,5 @@ async fn an_idea_and_its_build_are_found_by_words_of_their_names_wherever_they_s
     let none = browser.read("/find?words=walrus").await.text;
     assert!(none.contains("No idea and no build is called so"), "{none}");
     assert!(!browser.read("/find").await.text.contains("data-found"));
-    house.stop().await;
+    world.stop().await;
 }

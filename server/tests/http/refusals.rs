@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::browser::Browser;
-use crate::house::{ADA, Answer, BOB, House, answered};
+use crate::world::{ADA, Answer, BOB, ServerWorld, answered};
 
 /// Bodies of a new idea that cannot be understood, each with what is said of it.
 const MISUNDERSTOOD: [(&str, &str); 14] = [
@@ -65,13 +65,13 @@ fn assert_problem(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_known_or_speaks_for_another_page_is_refused_and_changes_nothing() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let before = world.rows().await;
     let path = format!("/api/specifications/{spec}/approve");
     let body = json!({ "hash": ContentHash::of(b"new") });
-    let post = |token| house.ask("POST", &path, token).json(&body);
-    let nobody = answered(house.bare("POST", &path).json(&body)).await;
+    let post = |token| world.ask("POST", &path, token).json(&body);
+    let nobody = answered(world.bare("POST", &path).json(&body)).await;
     assert_problem(&nobody, 401, "credentials");
     assert!(
         nobody.body["next"]
@@ -80,7 +80,7 @@ async fn who_is_not_known_or_speaks_for_another_page_is_refused_and_changes_noth
             .contains("ropewalk up")
     );
     assert_problem(&answered(post("token-of-eve")).await, 401, "credentials");
-    let basic = house
+    let basic = world
         .bare("POST", &path)
         .basic_auth("ada", Some(ADA))
         .json(&body);
@@ -99,37 +99,37 @@ async fn who_is_not_known_or_speaks_for_another_page_is_refused_and_changes_noth
         assert_problem(&foreign, 403, "origin");
     }
     assert_problem(&answered(post(BOB)).await, 403, "forbidden");
-    assert_eq!(house.rows().await, before);
-    let own = format!("http://localhost:{}", house.address.port());
+    assert_eq!(world.rows().await, before);
+    let own = format!("http://localhost:{}", world.address.port());
     let welcome = answered(post(ADA).header("Origin", own)).await;
     assert_eq!(welcome.status, 200, "{}", welcome.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_large_is_refused_ends_its_connection_and_changes_nothing() {
-    let house = House::new().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let before = world.rows().await;
     let large = format!("{{\"text\":\"{}\"}}", "a".repeat(2_000_000));
-    let asked = house.ask("POST", "/api/ideation/sessions", ADA);
+    let asked = world.ask("POST", "/api/ideation/sessions", ADA);
     let asked = asked.header("Content-Type", "application/json");
     let refused = answered(asked.body(large)).await;
     assert_problem(&refused, 413, "too-large");
     assert_eq!(refused.headers["connection"], "close");
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothing() {
-    let (house, elsewhere) = (House::new().await, House::new().await);
-    let (spec, question) = house.specified().await;
+    let (world, elsewhere) = (ServerWorld::new().await, ServerWorld::new().await);
+    let (spec, question) = world.specified().await;
     let (foreign, _) = elsewhere.specified().await;
-    let before = house.rows().await;
+    let before = world.rows().await;
     let approve = |id: &str| format!("/api/specifications/{id}/approve");
     let hash = |text: &[u8]| json!({ "hash": ContentHash::of(text) });
     let raw = |path: &str, body: &str| {
-        house
+        world
             .ask("POST", path, ADA)
             .header("Content-Type", "application/json")
             .body(body.to_owned())
@@ -143,11 +143,11 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
         let message = refused.body["message"].as_str().unwrap();
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let plain = house.ask("POST", ideas, ADA).body("{\"text\":\"a\"}");
+    let plain = world.ask("POST", ideas, ADA).body("{\"text\":\"a\"}");
     assert_problem(&answered(plain).await, 415, "usage");
     let (none, foreign) = (uuid::Uuid::nil().to_string(), foreign.to_string());
     for id in [none.as_str(), foreign.as_str(), "x", "%2Fx"] {
-        let refused = answered(house.ask("POST", &approve(id), ADA).json(&hash(b"new"))).await;
+        let refused = answered(world.ask("POST", &approve(id), ADA).json(&hash(b"new"))).await;
         assert_problem(&refused, 404, "unknown-id");
         assert!(
             refused.body["next"]
@@ -157,7 +157,7 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
         );
     }
     let spec = spec.to_string();
-    let old = answered(house.ask("POST", &approve(&spec), ADA).json(&hash(b"old"))).await;
+    let old = answered(world.ask("POST", &approve(&spec), ADA).json(&hash(b"old"))).await;
     assert_problem(&old, 409, "approval");
     // Whoever copied the newest hash from a refusal would approve what nobody has read.
     let newest = ContentHash::of(b"new");
@@ -168,12 +168,12 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
     );
     assert!(old.body["next"].as_str().unwrap().contains("read revision"));
     let no_hash = json!({ "hash": "abc" });
-    assert_problem(&house.send(&approve(&spec), &no_hash).await, 400, "usage");
+    assert_problem(&world.send(&approve(&spec), &no_hash).await, 400, "usage");
     let answer = format!("/api/questions/{question}/answer");
     let words = json!({ "text": "do as you like" });
-    assert_problem(&house.send(&answer, &words).await, 400, "question");
+    assert_problem(&world.send(&answer, &words).await, 400, "question");
     let merge = json!({ "choice": "merge" });
-    let bob = answered(house.ask("POST", &answer, BOB).json(&merge)).await;
+    let bob = answered(world.ask("POST", &answer, BOB).json(&merge)).await;
     assert_problem(&bob, 403, "forbidden");
     for (path, status) in [
         ("/api/events?limit=-1", 400),
@@ -186,22 +186,22 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
         ("/api/ideation/sessions/rivers", 404),
         ("/api/nothing", 404),
     ] {
-        let refused = answered(house.ask("GET", path, ADA)).await;
+        let refused = answered(world.ask("GET", path, ADA)).await;
         assert_eq!(refused.status, status, "{path}: {}", refused.text);
         assert!(refused.body["code"].is_string(), "{path}");
     }
     assert_problem(
-        &answered(house.ask("PUT", ideas, ADA)).await,
+        &answered(world.ask("PUT", ideas, ADA)).await,
         405,
         "unknown-path",
     );
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 /// Writes to a connection of its own and returns everything that is answered until that is closed.
-async fn drip(house: &House, first: &str, each: &str) -> String {
-    let mut stream = TcpStream::connect(house.address).await.unwrap();
+async fn drip(world: &ServerWorld, first: &str, each: &str) -> String {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
     stream.write_all(first.as_bytes()).await.unwrap();
     let (mut read, mut write) = stream.into_split();
     let mut answer = Vec::new();
@@ -224,14 +224,14 @@ async fn drip(house: &House, first: &str, each: &str) -> String {
 async fn what_is_streamed_beyond_the_limit_is_cut_long_before_its_end_and_changes_nothing() {
     const CHUNK: usize = 64 * 1024;
     const ALL: usize = 100 * 1024 * 1024;
-    let house = House::new().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let before = world.rows().await;
     let head = format!(
         "POST /api/ideation/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\n\
          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
-        house.address
+        world.address
     );
-    let stream = TcpStream::connect(house.address).await.unwrap();
+    let stream = TcpStream::connect(world.address).await.unwrap();
     let (mut read, mut write) = stream.into_split();
     let sends = async {
         write.write_all(head.as_bytes()).await.unwrap();
@@ -251,14 +251,14 @@ async fn what_is_streamed_beyond_the_limit_is_cut_long_before_its_end_and_change
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(answer.contains("\"code\":\"too-large\""), "{answer}");
     assert!(sent < ALL / 4, "{sent} bytes were taken");
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_path_leads_out_of_what_is_served() {
-    let house = House::new().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let before = world.rows().await;
     for path in [
         "/../../etc/passwd",
         "/static/../../etc/passwd",
@@ -276,9 +276,9 @@ async fn no_path_leads_out_of_what_is_served() {
         // A client would make it a path without steps.
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\nConnection: close\r\n\r\n",
-            house.address
+            world.address
         );
-        let mut stream = TcpStream::connect(house.address).await.unwrap();
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -288,23 +288,23 @@ async fn no_path_leads_out_of_what_is_served() {
         );
         assert!(!answer.contains("root:"), "{path}: {answer}");
     }
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_letter_that_no_text_holds_is_refused_wherever_it_comes_from() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
-    let before = house.rows().await;
+    let before = world.rows().await;
     for path in [
         "/api/ideation/sessions".to_owned(),
         "/api/ideation/sessions/walks/messages".to_owned(),
         format!("/api/specifications/{spec}/revise"),
     ] {
-        let refused = house.send(&path, &json!({ "text": "Wal\0ks" })).await;
+        let refused = world.send(&path, &json!({ "text": "Wal\0ks" })).await;
         assert_problem(&refused, 400, "usage");
         let message = refused.body["message"].as_str().unwrap();
         assert!(
@@ -313,7 +313,7 @@ async fn a_letter_that_no_text_holds_is_refused_wherever_it_comes_from() {
         );
     }
     let file = "/api/ideation/sessions/walks/attachments?name=a.txt&words=b%00";
-    let file = answered(house.ask("POST", file, ADA).body("a")).await;
+    let file = answered(world.ask("POST", file, ADA).body("a")).await;
     assert_problem(&file, 400, "usage");
     assert!(
         file.text.contains("`words` holds the letter U+0000"),
@@ -329,38 +329,38 @@ async fn a_letter_that_no_text_holds_is_refused_wherever_it_comes_from() {
         "{}",
         form.text
     );
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_never_ends_what_was_begun_is_not_waited_for() {
-    let house = House::new().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let before = world.rows().await;
     let head = format!(
         "POST /api/ideation/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\n",
-        house.address
+        world.address
     );
     let endless =
         format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
     let (body, slow) = tokio::join!(
-        drip(&house, &endless, "1\r\n \r\n"),
-        drip(&house, &head, "X-A: b\r\n")
+        drip(&world, &endless, "1\r\n \r\n"),
+        drip(&world, &head, "X-A: b\r\n")
     );
     assert!(body.starts_with("HTTP/1.1 408"), "{body}");
     assert!(!slow.contains("HTTP/1.1 2"), "{slow}");
-    assert_eq!(house.rows().await, before);
-    assert_eq!(house.read("/api/profile").await["name"], "ada");
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    assert_eq!(world.read("/api/profile").await["name"], "ada");
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_guesses_tokens_has_to_wait() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let mut statuses = Vec::new();
     for guess in 0..25 {
         let token = format!("guess-{guess}");
-        let answer = answered(house.ask("GET", "/api/profile", &token)).await;
+        let answer = answered(world.ask("GET", "/api/profile", &token)).await;
         if answer.status == 429 {
             let rests = answer.headers["retry-after"].to_str().unwrap();
             assert!((1..=5).contains(&rests.parse::<u64>().unwrap()), "{rests}");
@@ -372,28 +372,28 @@ async fn who_guesses_tokens_has_to_wait() {
         "{statuses:?}"
     );
     assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_read_another_revision_changes_nothing_and_keeps_what_was_written() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
     let revision: Revision = serde_json::from_value(json!({
         "spec": spec, "number": 2, "hash": ContentHash::of(b"new"),
-        "document": { "title": "Walks", "objective": "Walk." }, "at": house.services.clock.now(),
+        "document": { "title": "Walks", "objective": "Walk." }, "at": world.services.clock.now(),
     }))
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&revision);
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let page = browser.read(&format!("/specifications/{spec}")).await.text;
     let hidden = format!("name=\"hash\" value=\"{}\"", revision.hash);
     // Approve it, ask for changes to it, reject it.
     assert_eq!(page.matches(&hidden).count(), 3, "{page}");
-    let before = house.rows().await;
+    let before = world.rows().await;
     let old = ContentHash::of(b"old").to_string();
     let fields = [("text", "Fewer\n<b>words</b>"), ("hash", &old)];
     for verb in ["revise", "reject"] {
@@ -408,16 +408,16 @@ async fn who_read_another_revision_changes_nothing_and_keeps_what_was_written() 
             assert!(refused.text.contains(told), "no {told}: {}", refused.text);
         }
         let body = json!({ "text": "Fewer words", "hash": old });
-        let refused = house.send(&format!("/api{path}"), &body).await;
+        let refused = world.send(&format!("/api{path}"), &body).await;
         assert_problem(&refused, 409, "specification");
         let body = json!({ "text": "Fewer words", "hash": "abc" });
         assert_problem(
-            &house.send(&format!("/api{path}"), &body).await,
+            &world.send(&format!("/api{path}"), &body).await,
             400,
             "usage",
         );
     }
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let new = ContentHash::of(b"new").to_string();
     let path = format!("/specifications/{spec}");
     let fields = [("text", "Fewer words"), ("hash", &new)];
@@ -426,24 +426,24 @@ async fn who_read_another_revision_changes_nothing_and_keeps_what_was_written() 
         .await;
     assert_eq!(revised.status, 303, "{}", revised.text);
     let body = json!({ "text": "Not wanted", "hash": new });
-    let rejected = house.send(&format!("/api{path}/reject"), &body).await;
+    let rejected = world.send(&format!("/api{path}/reject"), &body).await;
     assert_eq!(rejected.status, 200, "{}", rejected.text);
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(
         (&shown["state"], &shown["feedback"]),
         (&json!("rejected"), &json!(["Fewer words"]))
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_logged_in_no_more_keeps_what_was_written() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let left = browser.send("/leave", &[], Some(&proof)).await;
     assert_eq!(left.status, 200, "{}", left.text);
-    let before = house.rows().await;
+    let before = world.rows().await;
     let fields = [("text", "Walks of mine"), ("title", "Walks")];
     for proof in [Some(proof.as_str()), None] {
         let refused = browser.send("/ideas", &fields, proof).await;
@@ -455,6 +455,6 @@ async fn who_is_logged_in_no_more_keeps_what_was_written() {
         );
         assert!(!refused.text.contains("Bearer"), "{}", refused.text);
     }
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }

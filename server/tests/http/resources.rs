@@ -11,63 +11,63 @@ use ropewalk_schemas::{ChoiceId, ContentHash};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
-use crate::house::{ADA, BOB, House, answered};
+use crate::world::{ADA, BOB, ServerWorld, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idea_is_begun_talked_about_and_given_up_by_who_may() {
-    let house = House::new().await;
-    let begun = house
+    let world = ServerWorld::new().await;
+    let begun = world
         .send(
             "/api/ideation/sessions",
             &json!({ "text": "Walks of mine", "slug": "walks", "kind": "tool" }),
         )
         .await;
     assert_eq!((begun.status, &begun.body["slug"]), (201, &json!("walks")));
-    let taken = house
+    let taken = world
         .send(
             "/api/ideation/sessions",
             &json!({ "text": "Other walks", "slug": "walks" }),
         )
         .await;
     assert_eq!((taken.status, &taken.body["code"]), (409, &json!("idea")));
-    let said = house
+    let said = world
         .send(
             "/api/ideation/sessions/walks/messages",
             &json!({ "text": "And rests." }),
         )
         .await;
     assert_eq!(said.status, 201, "{}", said.text);
-    let shown = house.read("/api/ideation/sessions/walks").await;
-    let folder = house.state().join("ideas/walks");
+    let shown = world.read("/api/ideation/sessions/walks").await;
+    let folder = world.state().join("ideas/walks");
     assert_eq!(shown["folder"], json!(folder));
     assert_eq!(shown["messages"][1]["text"], "And rests.");
-    let heard = house.events("ideation.message").await;
+    let heard = world.events("ideation.message").await;
     assert_eq!(heard.len(), 2);
     assert_eq!(
         (&heard[1]["source"], &heard[1]["data"]["user_slug"]),
         (&json!("api"), &json!("ada"))
     );
     let abandon = "/api/ideation/sessions/walks/abandon";
-    let bob = answered(house.ask("POST", abandon, BOB).json(&json!({}))).await;
+    let bob = answered(world.ask("POST", abandon, BOB).json(&json!({}))).await;
     assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
-    let ada = house.send(abandon, &json!({ "reason": "done" })).await;
+    let ada = world.send(abandon, &json!({ "reason": "done" })).await;
     assert_eq!(ada.status, 204, "{}", ada.text);
-    let list = house.read("/api/ideation/sessions").await;
+    let list = world.read("/api/ideation/sessions").await;
     assert_eq!(list["items"][0]["state"], "abandoned");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_the_shown_hash_is_approved_once_and_by_name() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
     let path = format!("/api/specifications/{spec}");
-    let shown = house.read(&path).await;
+    let shown = world.read(&path).await;
     let hash = ContentHash::of(b"new");
     assert_eq!(shown["hash"], json!(hash));
     let approve = format!("{path}/approve");
     let body = json!({ "hash": hash, "priority": 2 });
-    let (one, other) = tokio::join!(house.send(&approve, &body), house.send(&approve, &body));
+    let (one, other) = tokio::join!(world.send(&approve, &body), world.send(&approve, &body));
     let mut statuses = [one.status, other.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", one.text, other.text);
@@ -78,7 +78,7 @@ async fn exactly_the_shown_hash_is_approved_once_and_by_name() {
             .unwrap()
             .contains("already approved by ada")
     );
-    let approvals = house.events("spec.approved").await;
+    let approvals = world.events("spec.approved").await;
     assert_eq!(approvals.len(), 1);
     assert_eq!(
         (
@@ -88,23 +88,23 @@ async fn exactly_the_shown_hash_is_approved_once_and_by_name() {
         (&json!("ada"), &json!(2))
     );
     assert_eq!(
-        house.read("/api/specifications").await["items"][0]["state"],
+        world.read("/api/specifications").await["items"][0]["state"],
         "approved"
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     // Whoever likes may answer it.
-    let question = house.asked("missing_context", ["merge", "leave"]).await;
-    let open = house.read("/api/questions").await;
+    let question = world.asked("missing_context", ["merge", "leave"]).await;
+    let open = world.read("/api/questions").await;
     assert_eq!(open["items"][0]["id"], json!(question));
-    let waits = house.read("/api/waits").await;
+    let waits = world.read("/api/waits").await;
     assert_eq!(waits["items"].as_array().unwrap().len(), 1, "{waits}");
     let answer = format!("/api/questions/{question}/answer");
-    let form = house.read(&answer).await;
+    let form = world.read(&answer).await;
     let ways = form["schema"]["anyOf"].as_array().unwrap();
     let choices: Vec<&Value> = ways
         .iter()
@@ -112,7 +112,7 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
         .collect();
     assert!(choices.contains(&&json!("leave")), "{form}");
     let first = answered(
-        house
+        world
             .ask("POST", &answer, BOB)
             .json(&json!({ "choice": "leave" })),
     )
@@ -123,7 +123,7 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
         "{}",
         first.text
     );
-    let second = house.send(&answer, &json!({ "choice": "merge" })).await;
+    let second = world.send(&answer, &json!({ "choice": "merge" })).await;
     assert_eq!(second.status, 409);
     assert!(
         second.body["message"]
@@ -131,21 +131,21 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
             .unwrap()
             .contains("by bob over api")
     );
-    assert_eq!(house.read("/api/questions").await["items"], json!([]));
-    let kept = house.read(&format!("/api/questions/{question}")).await;
+    assert_eq!(world.read("/api/questions").await["items"], json!([]));
+    let kept = world.read(&format!("/api/questions/{question}")).await;
     assert_eq!(
         (&kept["answer"]["by"], &kept["late"][0]["by"]),
         (&json!("bob"), &json!("ada"))
     );
-    assert_eq!(house.events("question.answered").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.events("question.answered").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_after_the_default_is_kept_without_effect() {
-    let house = House::new().await;
-    let (_, id) = house.specified().await;
-    let store = &house.services.store;
+    let world = ServerWorld::new().await;
+    let (_, id) = world.specified().await;
+    let store = &world.services.store;
     let asked = store.get::<Question>(&id.to_string()).await.unwrap();
     let asked = asked.unwrap();
     let leave = ChoiceId::parse("leave").unwrap();
@@ -154,7 +154,7 @@ async fn an_answer_after_the_default_is_kept_without_effect() {
         text: "leave".to_owned(),
         by: "default".to_owned(),
         channel: "default".to_owned(),
-        at: house.services.clock.now(),
+        at: world.services.clock.now(),
     };
     let defaulted = Question {
         kind: QuestionKind::Clarifying,
@@ -167,9 +167,9 @@ async fn an_answer_after_the_default_is_kept_without_effect() {
     changes.update(&asked, &defaulted);
     store.commit(changes).await.unwrap();
     let path = format!("/api/questions/{id}/answer");
-    let late = house.send(&path, &json!({ "choice": "merge" })).await;
+    let late = world.send(&path, &json!({ "choice": "merge" })).await;
     assert_eq!(late.status, 409, "{}", late.text);
-    let kept = house.read(&format!("/api/questions/{id}")).await;
+    let kept = world.read(&format!("/api/questions/{id}")).await;
     assert_eq!(
         (
             &kept["state"],
@@ -182,66 +182,66 @@ async fn an_answer_after_the_default_is_kept_without_effect() {
         (&kept["late"][0]["by"], &kept["late"][0]["choice"]),
         (&json!("ada"), &json!("merge"))
     );
-    assert!(house.events("question.answered").await.is_empty());
-    house.stop().await;
+    assert!(world.events("question.answered").await.is_empty());
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_and_what_waits_is_told_with_its_reasons_and_the_counts_of_the_store() {
-    let house = House::new().await;
-    let (_, question) = house.specified().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let (_, question) = world.specified().await;
+    let build = world.built().await;
     for (id, state) in [
         ("T-001", TaskState::Complete),
         ("T-002", TaskState::Failed),
         ("T-003", TaskState::Blocked),
         ("T-004", TaskState::Pending),
     ] {
-        house.task(build, id, state).await;
+        world.task(build, id, state).await;
     }
-    let listed = house.read("/api/builds").await;
+    let listed = world.read("/api/builds").await;
     let row = &listed["items"][0];
     assert_eq!(
         (&row["tasks_complete"], &row["tasks_total"]),
         (&json!(1), &json!(4)),
         "{listed}"
     );
-    let shown = house.read(&format!("/api/builds/{build}")).await;
+    let shown = world.read(&format!("/api/builds/{build}")).await;
     let states: Vec<_> = shown["tasks"].as_array().unwrap().iter().collect();
     assert_eq!(states.len(), 4, "{shown}");
-    let waits = house.read("/api/waits").await;
+    let waits = world.read("/api/waits").await;
     assert!(waits.to_string().contains(&question.to_string()), "{waits}");
-    let open = house.read("/api/questions").await;
+    let open = world.read("/api/questions").await;
     assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
-    let all = house.read("/api/events").await;
-    let of_type = house.events("ideation.message").await;
+    let all = world.read("/api/events").await;
+    let of_type = world.events("ideation.message").await;
     let all = all["items"].as_array().unwrap();
     let counted = all
         .iter()
         .filter(|event| event["type"] == "ideation.message");
     assert_eq!(counted.count(), of_type.len());
     assert_eq!(of_type.len(), 1);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let path = format!("/api/builds/{build}");
-    let shown = house.read(&path).await;
+    let shown = world.read(&path).await;
     assert_eq!((&shown["id"], &shown["tasks"]), (&json!(build), &json!([])));
     assert_eq!(
-        house.read("/api/builds?idea=walks").await["items"][0]["tasks_total"],
+        world.read("/api/builds?idea=walks").await["items"][0]["tasks_total"],
         0
     );
     assert_eq!(
-        house.read("/api/builds?idea=rivers").await["items"],
+        world.read("/api/builds?idea=rivers").await["items"],
         json!([])
     );
-    let before = house.rows().await;
+    let before = world.rows().await;
     for verb in ["pause", "resume", "stop"] {
-        let bob = house
+        let bob = world
             .ask("POST", &format!("{path}/{verb}"), BOB)
             .json(&json!({}));
         let bob = answered(bob).await;
@@ -251,12 +251,12 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
             "{verb}"
         );
     }
-    assert_eq!(house.rows().await, before);
-    let stop = house
+    assert_eq!(world.rows().await, before);
+    let stop = world
         .send(&format!("{path}/stop"), &json!({ "reason": "enough" }))
         .await;
     assert_eq!((stop.status, &stop.body["state"]), (202, &json!("running")));
-    let stops = house.events("build.stop").await;
+    let stops = world.events("build.stop").await;
     assert_eq!(
         (
             &stops[0]["data"]["requested_by"],
@@ -264,9 +264,9 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
         ),
         (&json!("ada"), &json!("enough"))
     );
-    house.end(build).await;
-    let before = house.rows().await;
-    let late = house.send(&format!("{path}/pause"), &json!({})).await;
+    world.end(build).await;
+    let before = world.rows().await;
+    let late = world.send(&format!("{path}/pause"), &json!({})).await;
     assert_eq!(
         (late.status, &late.body["code"]),
         (409, &json!("build-state"))
@@ -280,7 +280,7 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
     let next = format!("`POST /api/builds/{build}/resume` takes it up again");
     assert_eq!(late.body["next"], json!(next));
     // As `curl -X POST` sends it.
-    let empty = house.ask("POST", &format!("{path}/resume"), ADA);
+    let empty = world.ask("POST", &format!("{path}/resume"), ADA);
     let empty = answered(empty.header("Content-Type", "application/json")).await;
     assert_eq!(empty.status, 400);
     assert_eq!(empty.body["message"], json!("the body is empty"));
@@ -288,21 +288,21 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
         empty.body["next"],
         json!("send a JSON object, if only `{}`")
     );
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Failed).await;
-    house.task(build, "T-2", TaskState::Complete).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Failed).await;
+    world.task(build, "T-2", TaskState::Complete).await;
     let path = format!("/api/builds/{build}");
     let retry = format!("{path}/retry");
     let body = json!({ "task": "T-1", "guidance": "in one file" });
     let tried = answered(
-        house
+        world
             .ask("POST", &retry, ADA)
             .header("Idempotency-Key", "1")
             .json(&body),
@@ -310,14 +310,14 @@ async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
     .await;
     assert_eq!(tried.status, 202, "{}", tried.text);
     let again = answered(
-        house
+        world
             .ask("POST", &retry, ADA)
             .header("Idempotency-Key", "1")
             .json(&body),
     )
     .await;
     assert_eq!((again.status, &again.body), (202, &tried.body));
-    let retries = house.events("task.retry").await;
+    let retries = world.events("task.retry").await;
     assert_eq!(retries.len(), 1, "a repeated request is done once");
     assert_eq!(
         (
@@ -326,32 +326,32 @@ async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
         ),
         (&json!("ada"), &json!("in one file"))
     );
-    let told = house
+    let told = world
         .send(
             &format!("{path}/tell"),
             &json!({ "text": "mind the tests" }),
         )
         .await;
     assert_eq!((told.status, &told.body["tasks"]), (202, &json!(["T-1"])));
-    let words = house.events("build.tell").await;
+    let words = world.events("build.tell").await;
     assert_eq!(words[0]["data"]["text"], "mind the tests");
-    let ranked = house
+    let ranked = world
         .send(&format!("{path}/priority"), &json!({ "priority": 2 }))
         .await;
     assert_eq!(ranked.status, 202, "{}", ranked.text);
-    assert_eq!(house.events("build.priority").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.events("build.priority").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_tasks_and_builds_have_no_use_for_is_refused_and_changes_nothing() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Failed).await;
-    house.task(build, "T-2", TaskState::Complete).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Failed).await;
+    world.task(build, "T-2", TaskState::Complete).await;
     let path = format!("/api/builds/{build}");
     let retry = format!("{path}/retry");
-    let before = house.rows().await;
+    let before = world.rows().await;
     let tell = format!("{path}/tell");
     for (place, body, status, code) in [
         (retry.clone(), json!({ "task": "T-2" }), 409, "task-state"),
@@ -379,7 +379,7 @@ async fn what_tasks_and_builds_have_no_use_for_is_refused_and_changes_nothing() 
         ),
         (format!("{path}/land"), json!({}), 409, "landing"),
     ] {
-        let refused = house.send(&place, &body).await;
+        let refused = world.send(&place, &body).await;
         assert_eq!(
             (refused.status, refused.body["code"].as_str()),
             (status, Some(code)),
@@ -387,28 +387,28 @@ async fn what_tasks_and_builds_have_no_use_for_is_refused_and_changes_nothing() 
             refused.text
         );
     }
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world
         .change(build, |build| build.state = BuildState::Succeeded)
         .await;
     let land = format!("/api/builds/{build}/land");
     let wished = async || {
-        let store = &house.services.store;
+        let store = &world.services.store;
         let wish = store.get::<Wish>(&build.to_string()).await.unwrap();
         wish.map(|wish| (wish.what, wish.by.clone()))
     };
-    let bob = answered(house.ask("POST", &land, BOB).json(&json!({}))).await;
+    let bob = answered(world.ask("POST", &land, BOB).json(&json!({}))).await;
     assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
     assert_eq!(wished().await, None);
     let stale = json!({ "onto": "4".repeat(40) });
-    let stale = house.send(&land, &stale).await;
+    let stale = world.send(&land, &stale).await;
     assert_eq!(
         (stale.status, &stale.body["code"]),
         (409, &json!("landing"))
@@ -418,57 +418,57 @@ async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
         (json!({ "resolve": true }), BranchWish::Resolve),
         (json!({}), BranchWish::Merge),
     ] {
-        let ada = house.send(&land, &body).await;
+        let ada = world.send(&land, &body).await;
         assert_eq!(ada.status, 202, "{}", ada.text);
         assert_eq!(wished().await, Some((what, "ada".to_owned())));
     }
-    let landing = house.read(&format!("/api/builds/{build}/landing")).await;
+    let landing = world.read(&format!("/api/builds/{build}/landing")).await;
     assert_eq!(
         (&landing["into"], &landing["comes_to"]),
         (&json!("main"), &json!("would move on to it"))
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
-    let house = House::new().await;
-    let before = house.rows().await;
-    let bob = answered(house.ask("POST", "/api/halt", BOB).json(&json!({}))).await;
+    let world = ServerWorld::new().await;
+    let before = world.rows().await;
+    let bob = answered(world.ask("POST", "/api/halt", BOB).json(&json!({}))).await;
     assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
-    assert_eq!(house.rows().await, before);
-    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
-    let none = answered(house.ask("DELETE", "/api/halt", ADA)).await;
+    assert_eq!(world.rows().await, before);
+    assert_eq!(world.read("/api/halt").await["halt"], json!(null));
+    let none = answered(world.ask("DELETE", "/api/halt", ADA)).await;
     assert_eq!((none.status, &none.body["code"]), (409, &json!("halt")));
     let next = "`POST /api/builds/BUILD/resume` lets one build go on";
     assert_eq!(none.body["next"], json!(next));
     let long = json!({ "reason": "x".repeat(8 * 1024 + 1) });
-    let refused = house.send("/api/halt", &long).await;
+    let refused = world.send("/api/halt", &long).await;
     assert_eq!(
         (refused.status, &refused.body["code"]),
         (400, &json!("input"))
     );
-    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
+    assert_eq!(world.read("/api/halt").await["halt"], json!(null));
     let why = json!({ "reason": "too dear" });
-    let stopped = house.send("/api/halt", &why).await;
+    let stopped = world.send("/api/halt", &why).await;
     assert_eq!((stopped.status, &stopped.body["by"]), (200, &json!("ada")));
-    let again = house.send("/api/halt", &why).await;
+    let again = world.send("/api/halt", &why).await;
     assert_eq!(again.status, 409, "{}", again.text);
-    assert_eq!(house.read("/api/halt").await["halt"]["reason"], "too dear");
-    let bob = answered(house.ask("DELETE", "/api/halt", BOB)).await;
+    assert_eq!(world.read("/api/halt").await["halt"]["reason"], "too dear");
+    let bob = answered(world.ask("DELETE", "/api/halt", BOB)).await;
     assert_eq!(bob.status, 403);
-    let lifted = answered(house.ask("DELETE", "/api/halt", ADA)).await;
+    let lifted = answered(world.ask("DELETE", "/api/halt", ADA)).await;
     assert_eq!(lifted.status, 200, "{}", lifted.text);
-    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
-    assert_eq!(house.events("halt.begun").await.len(), 1);
-    assert_eq!(house.events("halt.lifted").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.read("/api/halt").await["halt"], json!(null));
+    assert_eq!(world.events("halt.begun").await.len(), 1);
+    assert_eq!(world.events("halt.lifted").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_stop_everything_at_once_one_does_and_the_others_hear_who() {
-    let house = House::new().await;
-    let all = (0..8).map(|_| answered(house.ask("POST", "/api/halt", ADA).json(&json!({}))));
+    let world = ServerWorld::new().await;
+    let all = (0..8).map(|_| answered(world.ask("POST", "/api/halt", ADA).json(&json!({}))));
     let replies = futures::future::join_all(all).await;
     let (first, others): (Vec<_>, Vec<_>) = replies.iter().partition(|one| one.status == 200);
     assert_eq!((first.len(), others.len()), (1, 7));
@@ -476,23 +476,23 @@ async fn of_many_who_stop_everything_at_once_one_does_and_the_others_hear_who() 
         assert_eq!((other.status, &other.body["code"]), (409, &json!("halt")));
         assert!(other.text.contains("ada"), "{}", other.text);
     }
-    assert_eq!(house.events("halt.begun").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.events("halt.begun").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_events_together_are_the_timeline() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     for number in 0..5 {
         let text = json!({ "text": format!("Idea {number}") });
         assert_eq!(
-            house.send("/api/ideation/sessions", &text).await.status,
+            world.send("/api/ideation/sessions", &text).await.status,
             201
         );
     }
     let (mut sequences, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = house.read(&format!("/api/events?limit=2{cursor}")).await;
+        let page = world.read(&format!("/api/events?limit=2{cursor}")).await;
         let items = page["items"].as_array().unwrap();
         assert!(items.len() <= 2);
         sequences.extend(items.iter().map(|line| line["sequence"].as_i64().unwrap()));
@@ -516,11 +516,11 @@ async fn pages_of_events_together_are_the_timeline() {
         "specifications",
     ] {
         assert!(
-            house.read(&format!("/api/{path}")).await["items"].is_array(),
+            world.read(&format!("/api/{path}")).await["items"].is_array(),
             "{path}"
         );
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 /// Says whether the path alone says what is wanted.
@@ -544,8 +544,8 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_describes_every_resource_and_every_schema_that_it_names() {
-    let house = House::new().await;
-    let document = house.read("/api/openapi.json").await;
+    let world = ServerWorld::new().await;
+    let document = world.read("/api/openapi.json").await;
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(found.len() > 100, "{}", found.len());
@@ -569,14 +569,14 @@ async fn the_document_describes_every_resource_and_every_schema_that_it_names() 
         }
     }
     assert_eq!(
-        answered(house.ask("GET", "/api/openapi.json", ""))
+        answered(world.ask("GET", "/api/openapi.json", ""))
             .await
             .status,
         401
     );
     assert_eq!(
-        answered(house.ask("GET", "/api/profile", ADA)).await.body["csrf"],
+        answered(world.ask("GET", "/api/profile", ADA)).await.body["csrf"],
         Value::Null
     );
-    house.stop().await;
+    world.stop().await;
 }

@@ -15,12 +15,12 @@ use ropewalk_store::{ChangeSet, task_key};
 use serde_json::json;
 
 use crate::browser::{Browser, HTML};
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
-    let house = House::new().await;
-    let looked = house.read("/api/doctor").await;
+    let world = ServerWorld::new().await;
+    let looked = world.read("/api/doctor").await;
     let checks: Vec<(&str, &str)> = looked["findings"]
         .as_array()
         .unwrap()
@@ -31,22 +31,22 @@ async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
         })
         .collect();
     assert_eq!(checks, [("git", "ok"), ("bus", "fail"), ("disk", "warn")]);
-    let page = Browser::new(&house).await.read("/health").await.text;
+    let page = Browser::new(&world).await.read("/health").await.text;
     assert!(
         page.contains("<span class=\"state bad\">fail</span>"),
         "{page}"
     );
     assert!(page.contains("start <code>nats-server</code>"), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_again_and_again_how_everything_is_lets_nobody_look_each_time() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
-    let looks = || house.looks.load(Ordering::Relaxed);
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
+    let looks = || world.looks.load(Ordering::Relaxed);
     let began = Instant::now();
-    let all = (0..32).map(|_| house.read("/api/doctor"));
+    let all = (0..32).map(|_| world.read("/api/doctor"));
     let all = futures::future::join_all(all).await;
     assert!(all.iter().all(|looked| looked == &all[0]), "{all:#?}");
     browser.read("/health").await;
@@ -57,20 +57,20 @@ async fn who_asks_again_and_again_how_everything_is_lets_nobody_look_each_time()
     while looks() == 1 {
         assert!(began.elapsed() < Duration::from_mins(1), "nobody looks");
         tokio::time::sleep(Duration::from_millis(100)).await;
-        house.read("/api/doctor").await;
+        world.read("/api/doctor").await;
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_that_never_ends_is_answered_in_time_and_keeps_nobody_from_another() {
-    let house = House::holding(Capacity {
+    let world = ServerWorld::holding(Capacity {
         answers: Duration::from_millis(500),
         ..Capacity::default()
     })
     .await;
-    house.stalls.store(true, Ordering::Relaxed);
-    let slow = answered(house.ask("GET", "/api/doctor", ADA)).await;
+    world.stalls.store(true, Ordering::Relaxed);
+    let slow = answered(world.ask("GET", "/api/doctor", ADA)).await;
     assert_eq!(
         (slow.status, slow.body["code"].as_str()),
         (504, Some("slow")),
@@ -78,34 +78,34 @@ async fn a_look_that_never_ends_is_answered_in_time_and_keeps_nobody_from_anothe
         slow.text
     );
     assert!(slow.body["next"].is_string(), "{}", slow.text);
-    let page = house.ask("GET", "/health", ADA).header("Accept", HTML);
+    let page = world.ask("GET", "/health", ADA).header("Accept", HTML);
     let page = answered(page).await;
     assert_eq!(page.status, 504, "{}", page.text);
     assert!(page.text.contains("This takes too long"), "{}", page.text);
     // What was begun is given up, and holds nobody up.
-    house.stalls.store(false, Ordering::Relaxed);
-    let looked = house.read("/api/doctor").await;
+    world.stalls.store(false, Ordering::Relaxed);
+    let looked = world.read("/api/doctor").await;
     assert_eq!(looked["findings"][0]["check"], "git", "{looked}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_parts_work_on_is_said_in_words() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Working).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Working).await;
     let key = task_key(build, &TaskId::parse("T-1").unwrap());
-    let task = house.services.store.get::<Task>(&key).await.unwrap();
+    let task = world.services.store.get::<Task>(&key).await.unwrap();
     let mut task = task.unwrap().into_inner();
     task.block.title = Some("Count the steps".to_owned());
     let mut changes = ChangeSet::new();
     changes.put(&task);
-    let now = house.services.clock.now();
-    let gone = BuildId(house.services.ids.next());
+    let now = world.services.clock.now();
+    let gone = BuildId(world.services.ids.next());
     for (name, entity) in [
         ("loop-1-1", format!("task/{build}/T-1")),
         ("pm", format!("build/{build}")),
-        ("questions", format!("timer/{}", house.services.ids.next())),
+        ("questions", format!("timer/{}", world.services.ids.next())),
         ("ideation", "idea/walks".to_owned()),
         ("monitor", format!("build/{gone}")),
     ] {
@@ -120,8 +120,8 @@ async fn what_parts_work_on_is_said_in_words() {
             stopped: false,
         });
     }
-    house.services.store.commit(changes).await.unwrap();
-    let page = Browser::new(&house).await.read("/running").await.text;
+    world.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&world).await.read("/running").await.text;
     for words in [
         "task T-1 of walks: Count the steps",
         "the build of walks",
@@ -133,27 +133,27 @@ async fn what_parts_work_on_is_said_in_words() {
         let cell = format!("<td data-of=\"Works on\">{words}</td>");
         assert!(page.contains(&cell), "{words}: {page}");
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_build_owns_is_listed_until_it_is_merged() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let mut changes = ChangeSet::new();
     for (path, ended) in [("src/walks.rs", false), ("a.txt", false), ("old.txt", true)] {
         changes.insert(&Ownership {
             path: RepoPath::parse(path).unwrap(),
             build,
-            since: house.services.clock.now(),
+            since: world.services.clock.now(),
             ended,
             after: None,
         });
     }
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
     let path = format!("/builds/{build}");
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(shown["owns"], serde_json::json!(["a.txt", "src/walks.rs"]));
     let page = browser.read(&path).await.text;
     assert!(page.contains("It owns 2 files"), "{page}");
@@ -162,14 +162,14 @@ async fn what_a_build_owns_is_listed_until_it_is_merged() {
         "{page}"
     );
     let commit = CommitId::parse(&"a".repeat(40)).unwrap();
-    house
+    world
         .change(build, |build| build.merged = Some(commit))
         .await;
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(shown["owns"], serde_json::json!([]));
     let page = browser.read(&path).await.text;
     assert!(!page.contains("It owns"), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 fn task(build: BuildId, id: &str) -> Party {
@@ -190,10 +190,10 @@ fn place(page: &str, name: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_stands_right_of_what_it_waits_for() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     for id in ["T-001", "T-002", "T-003"] {
-        house.task(build, id, TaskState::Waiting).await;
+        world.task(build, id, TaskState::Waiting).await;
     }
     let path = RepoPath::parse("src/walks.rs").unwrap();
     let provider = "scripted".to_owned();
@@ -211,13 +211,13 @@ async fn who_waits_stands_right_of_what_it_waits_for() {
             waiter: task(build, waiter),
             resource,
             holder: holder.map(|id| task(build, id)),
-            since: house.services.clock.now(),
+            since: world.services.clock.now(),
         });
     }
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/running").await.text;
     assert!(!page.contains("<svg viewBox"), "nobody waits yet: {page}");
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let page = browser.read("/running").await.text;
     assert!(
         page.contains("aria-label=\"Who waits for whom, and who holds what\""),
@@ -241,13 +241,13 @@ async fn who_waits_stands_right_of_what_it_waits_for() {
         names[5]
     );
     assert!(page.contains(&link), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits() {
-    let house = House::new().await;
-    let build = house.built().await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
     let mut changes = ChangeSet::new();
     for (path, task, state) in [
         ("a.txt", "T-001", "granted"),
@@ -256,14 +256,14 @@ async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits(
     ] {
         let lease: Lease = serde_json::from_value(json!({
             "path": path, "state": state, "token": 1, "renewals": 0, "ttl_ms": 60_000, "reason": "to count",
-            "granted_at": house.services.clock.now(), "holder": { "build": build, "task": task, "loop_name": "loop-1-1",
-            "attempt": house.services.ids.next(), "priority": 5 },
+            "granted_at": world.services.clock.now(), "holder": { "build": build, "task": task, "loop_name": "loop-1-1",
+            "attempt": world.services.ids.next(), "priority": 5 },
         }))
         .unwrap();
         changes.insert(&lease);
     }
-    house.services.store.commit(changes).await.unwrap();
-    let page = Browser::new(&house).await.read("/running").await.text;
+    world.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&world).await.read("/running").await.text;
     let holder = place(&page, "T-001 of walks");
     for file in ["a.txt, locked", "b.txt, locked"] {
         assert!(place(&page, file) > holder, "{file}: {page}");
@@ -274,36 +274,36 @@ async fn a_locked_file_stands_right_of_whoever_holds_it_also_where_nobody_waits(
     );
     assert!(page.contains(&row), "{page}");
     assert!(!page.contains("c.txt"), "{page}");
-    let shown = house.read("/api/locks").await;
+    let shown = world.read("/api/locks").await;
     let held = shown["items"].as_array().unwrap().iter();
     let held: Vec<&str> = held.map(|lock| lock["path"].as_str().unwrap()).collect();
     assert_eq!(held, ["a.txt", "b.txt"]);
-    house.stop().await;
+    world.stop().await;
 }
 
 /// Stores that a build owns files.
-async fn own(house: &House, build: BuildId, files: &[String]) {
+async fn own(world: &ServerWorld, build: BuildId, files: &[String]) {
     let mut changes = ChangeSet::new();
     for path in files {
         changes.insert(&Ownership {
             path: RepoPath::parse(path).unwrap(),
             build,
-            since: house.services.clock.now(),
+            since: world.services.clock.now(),
             ended: false,
             after: None,
         });
     }
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owned_file_stands_right_of_its_build_also_where_nobody_waits_and_many_are_folded() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
-    let [build, merged] = [house.built().await, house.built().await];
-    own(&house, build, &["a.txt", "b.txt"].map(str::to_owned)).await;
-    own(&house, merged, &["gone.txt".to_owned()]).await;
-    house
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
+    let [build, merged] = [world.built().await, world.built().await];
+    own(&world, build, &["a.txt", "b.txt"].map(str::to_owned)).await;
+    own(&world, merged, &["gone.txt".to_owned()]).await;
+    world
         .change(merged, |build| {
             build.idea = Slug::parse("swims").unwrap();
             build.merged = CommitId::parse(&"a".repeat(40)).ok();
@@ -321,7 +321,7 @@ async fn an_owned_file_stands_right_of_its_build_also_where_nobody_waits_and_man
         "{page}"
     );
     let many = (0..50).map(|number| format!("many/{number}.txt"));
-    own(&house, build, &many.collect::<Vec<_>>()).await;
+    own(&world, build, &many.collect::<Vec<_>>()).await;
     let page = browser.read("/running").await.text;
     let boxes = page.matches(", owned</title>").count() + page.matches(", owned:").count();
     assert_eq!(boxes, 40, "{page}");
@@ -330,47 +330,47 @@ async fn an_owned_file_stands_right_of_its_build_also_where_nobody_waits_and_man
         page.contains(&format!("<a href=\"/builds/{build}\"><title>{rest}")),
         "{page}"
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idea_says_how_it_stands_to_others_until_they_are_merged() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     for title in ["Walks", "Runs", "Swims"] {
-        let begun = house
+        let begun = world
             .send("/api/ideation/sessions", &json!({ "text": title }))
             .await;
         assert_eq!(begun.status, 201, "{}", begun.text);
     }
     let [walks, runs, swims] = [
-        house.built().await,
-        house.built().await,
-        house.built().await,
+        world.built().await,
+        world.built().await,
+        world.built().await,
     ];
     let first = Predecessor {
         build: walks,
         commit: CommitId::parse(&"a".repeat(40)).unwrap(),
     };
     let of = |idea: &str| Slug::parse(idea).unwrap();
-    house
+    world
         .change(runs, |build| {
             (build.idea, build.follows) = (of("runs"), vec![first]);
         })
         .await;
-    house.change(swims, |build| build.idea = of("swims")).await;
-    house.task(swims, "T-001", TaskState::Waiting).await;
+    world.change(swims, |build| build.idea = of("swims")).await;
+    world.task(swims, "T-001", TaskState::Waiting).await;
     let path = RepoPath::parse("src/walks.rs").unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&Wait {
         waiter: task(swims, "T-001"),
         resource: Resource::Ownership { path },
         holder: Some(Party::Build { build: walks }),
-        since: house.services.clock.now(),
+        since: world.services.clock.now(),
     });
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let related = async |idea: &str| {
         let path = format!("/api/ideation/sessions/{idea}");
-        house.read(&path).await["relations"].clone()
+        world.read(&path).await["relations"].clone()
     };
     assert_eq!(
         related("walks").await,
@@ -383,28 +383,28 @@ async fn an_idea_says_how_it_stands_to_others_until_they_are_merged() {
     assert_eq!(related("runs").await, builds_on);
     let waits_for = json!([{ "kind": "waits-for", "idea": "walks" }]);
     assert_eq!(related("swims").await, waits_for);
-    let page = Browser::new(&house).await.read("/ideas/runs").await.text;
+    let page = Browser::new(&world).await.read("/ideas/runs").await.text;
     let said = "It builds on <a href=\"/ideas/walks\">walks</a>";
     assert!(page.contains(said), "{page}");
     // What is merged stands in nobody's way.
     let merged = CommitId::parse(&"b".repeat(40)).unwrap();
-    house
+    world
         .change(walks, |build| build.merged = Some(merged))
         .await;
     for idea in ["walks", "runs", "swims"] {
         assert_eq!(related(idea).await, json!([]), "{idea}");
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_offered_for_an_answer_only_while_it_is_open() {
-    let house = House::new().await;
-    let (_, question) = house.specified().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Blocked).await;
+    let world = ServerWorld::new().await;
+    let (_, question) = world.specified().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Blocked).await;
     let (store, task) = (
-        &house.services.store,
+        &world.services.store,
         task_key(build, &TaskId::parse("T-1").unwrap()),
     );
     let found = store.get::<Task>(&task).await.unwrap().unwrap();
@@ -415,10 +415,10 @@ async fn a_question_is_offered_for_an_answer_only_while_it_is_open() {
     let mut changes = ChangeSet::new();
     changes.update(&found, &asked);
     store.commit(changes).await.unwrap();
-    house
+    world
         .change(build, |build| build.question = Some(question))
         .await;
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let path = format!("/builds/{build}");
     let link = format!("href=\"/questions/{question}\"");
     let offered = async || {
@@ -439,17 +439,17 @@ async fn a_question_is_offered_for_an_answer_only_while_it_is_open() {
     changes.update(&found, &closed);
     store.commit(changes).await.unwrap();
     assert_eq!(offered().await, [0, 0]);
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(shown["tasks"][0]["question"], json!(null));
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_paused_is_not_about_to_be_and_says_nothing_of_a_quote_that_held() {
-    let house = House::new().await;
-    let build = house.built().await;
-    let browser = Browser::new(&house).await;
-    let now = house.services.clock.now();
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    let browser = Browser::new(&world).await;
+    let now = world.services.clock.now();
     let quote = || {
         let quote = json!({ "tokens_low": 0, "tokens_high": 9, "basis": "guessed" });
         serde_json::from_value(quote).unwrap()
@@ -459,7 +459,7 @@ async fn a_build_that_is_paused_is_not_about_to_be_and_says_nothing_of_a_quote_t
         (BuildState::Paused, None, false),
         (BuildState::Failed, Some(now), false),
     ] {
-        house
+        world
             .change(build, |build| {
                 build.pause_requested = true;
                 build.state = state;
@@ -474,14 +474,14 @@ async fn a_build_that_is_paused_is_not_about_to_be_and_says_nothing_of_a_quote_t
             assert!(!page.contains(told), "{state}: {page}");
         }
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idea_that_is_abandoned_says_by_whom_and_why() {
-    let house = House::new().await;
-    house.specified().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let before = browser.read("/ideas/walks").await.text;
     assert!(!before.contains("abandoned it"), "{before}");
@@ -496,11 +496,11 @@ async fn an_idea_that_is_abandoned_says_by_whom_and_why() {
         page.contains("</time>: too &#60;i&#62;dear&#60;/i&#62;"),
         "{page}"
     );
-    let shown = house.read("/api/ideation/sessions/walks").await;
+    let shown = world.read("/api/ideation/sessions/walks").await;
     let abandoned = &shown["abandoned"];
     assert_eq!(
         (&abandoned["by"], &abandoned["reason"]),
         (&json!("ada"), &json!("too <i>dear</i>"))
     );
-    house.stop().await;
+    world.stop().await;
 }

@@ -6,7 +6,7 @@ use ropewalk_bus::LiveEvent;
 use ropewalk_schemas::Subject;
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// How long a test waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,8 +24,8 @@ struct Stream {
 type StreamEvent = (Option<i64>, String, Value);
 
 impl Stream {
-    async fn open(house: &House, path: &str, last: Option<i64>) -> Self {
-        let mut request = house
+    async fn open(world: &ServerWorld, path: &str, last: Option<i64>) -> Self {
+        let mut request = world
             .ask("GET", path, ADA)
             .header("Accept", "text/event-stream");
         if let Some(last) = last {
@@ -85,8 +85,8 @@ fn ids(came: &[StreamEvent]) -> Vec<i64> {
     came.iter().filter_map(|(id, ..)| *id).collect()
 }
 
-async fn begin(house: &House, name: &str) {
-    let begun = house
+async fn begin(world: &ServerWorld, name: &str) {
+    let begun = world
         .send(
             "/api/ideation/sessions",
             &json!({ "text": name, "slug": name }),
@@ -97,41 +97,41 @@ async fn begin(house: &House, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_goes_on_after_what_was_seen_last_and_misses_nothing() {
-    let house = House::new().await;
-    begin(&house, "before").await;
-    let mut stream = Stream::open(&house, "/api/events", None).await;
-    begin(&house, "one").await;
-    begin(&house, "two").await;
+    let world = ServerWorld::new().await;
+    begin(&world, "before").await;
+    let mut stream = Stream::open(&world, "/api/events", None).await;
+    begin(&world, "one").await;
+    begin(&world, "two").await;
     let came = stream.take(2).await;
     assert_eq!(ids(&came), [2, 3]);
     assert_eq!(came[0].2["type"], "ideation.message");
     drop(stream);
     for name in ["three", "four"] {
-        begin(&house, name).await;
+        begin(&world, name).await;
     }
-    let mut again = Stream::open(&house, "/api/events", Some(2)).await;
+    let mut again = Stream::open(&world, "/api/events", Some(2)).await;
     assert_eq!(ids(&again.take(3).await), [3, 4, 5]);
-    begin(&house, "five").await;
+    begin(&world, "five").await;
     assert_eq!(ids(&again.take(1).await), [6]);
-    let mut whole = Stream::open(&house, "/api/events?cursor=0", None).await;
+    let mut whole = Stream::open(&world, "/api/events?cursor=0", None).await;
     assert_eq!(ids(&whole.take(6).await), [1, 2, 3, 4, 5, 6]);
-    house.supervisor.shutdown().begin();
+    world.supervisor.shutdown().begin();
     assert!(
         whole.next().await.is_none(),
         "the end of the program is the end of the stream"
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fits() {
-    let house = House::new().await;
-    let mut all = Stream::open(&house, "/api/events", None).await;
-    let mut walks = Stream::open(&house, "/api/events?subject=idea/walks", None).await;
-    let mut tasks = Stream::open(&house, "/api/events?type=task.*", None).await;
-    let mut others = Stream::open(&house, "/api/events?source=elsewhere", None).await;
-    begin(&house, "rivers").await;
-    begin(&house, "walks").await;
+    let world = ServerWorld::new().await;
+    let mut all = Stream::open(&world, "/api/events", None).await;
+    let mut walks = Stream::open(&world, "/api/events?subject=idea/walks", None).await;
+    let mut tasks = Stream::open(&world, "/api/events?type=task.*", None).await;
+    let mut others = Stream::open(&world, "/api/events?source=elsewhere", None).await;
+    begin(&world, "rivers").await;
+    begin(&world, "walks").await;
     assert_eq!(ids(&all.take(2).await), [1, 2]);
     assert_eq!(ids(&walks.take(1).await), [2]);
     let live = |subject: &str, event_type: &str| LiveEvent {
@@ -139,12 +139,12 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
         subject: Subject::parse(subject).unwrap(),
         data: json!({ "text": "a word" }),
     };
-    house
+    world
         .services
         .bus
         .live()
         .publish(live("idea/walks", "ideation.delta"));
-    house
+    world
         .services
         .bus
         .live()
@@ -160,7 +160,7 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
     let mut late = Vec::new();
     for last in 3..=7 {
         let slug = format!("lakes-{last}");
-        house.elsewhere(&slug).await;
+        world.elsewhere(&slug).await;
         let committed = Instant::now();
         let came = loop {
             let (id, _, data) = all.next().await.unwrap();
@@ -177,29 +177,29 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
         assert_eq!(ids(&others.take(1).await), [last]);
     }
     assert!(late.len() <= 1, "{late:?} are {AT_MOST:?} or more");
-    let listed = house.read("/api/events?source=elsewhere").await;
+    let listed = world.read("/api/events?source=elsewhere").await;
     let listed = listed["items"].as_array().unwrap().len();
     assert_eq!(listed, 5);
     for (header, value) in [("Last-Event-ID", "x"), ("Last-Event-ID", "")] {
-        let request = house
+        let request = world
             .ask("GET", "/api/events", ADA)
             .header("Accept", "text/event-stream");
         assert_eq!(answered(request.header(header, value)).await.status, 400);
     }
-    let nobody = house
+    let nobody = world
         .bare("GET", "/api/events")
         .header("Accept", "text/event-stream");
     assert_eq!(answered(nobody).await.status, 401);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reads_too_slowly_is_told_and_loses_nothing() {
-    let house = House::new().await;
-    let mut slow = Stream::open(&house, "/api/events", None).await;
+    let world = ServerWorld::new().await;
+    let mut slow = Stream::open(&world, "/api/events", None).await;
     // More than the tail keeps, and more than fits into what lies between two sockets.
     let text = "word ".repeat(400);
-    let total = house.many(12_000, &text).await;
+    let total = world.many(12_000, &text).await;
     let (mut seen, mut told) = (Vec::new(), false);
     let mut rounds = 0;
     while seen.last() != Some(&total) {
@@ -209,20 +209,20 @@ async fn who_reads_too_slowly_is_told_and_loses_nothing() {
             None => {
                 rounds += 1;
                 assert!(rounds < 20, "{} of {total}", seen.len());
-                slow = Stream::open(&house, "/api/events", seen.last().copied().or(Some(0))).await;
+                slow = Stream::open(&world, "/api/events", seen.last().copied().or(Some(0))).await;
             }
         }
     }
     assert!(told, "nobody was slow enough");
     assert_eq!(seen, (1..=total).collect::<Vec<i64>>());
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_a_model_is_told_in_a_line_and_letters_that_lie_are_shown() {
-    let house = House::new().await;
-    let mut stream = Stream::open(&house, "/api/events", None).await;
-    let live = house.services.bus.live();
+    let world = ServerWorld::new().await;
+    let mut stream = Stream::open(&world, "/api/events", None).await;
+    let live = world.services.bus.live();
     for (event_type, data) in [
         ("ideation.delta", json!({ "text": "a\u{1b}[31m\n" })),
         (
@@ -246,5 +246,5 @@ async fn a_step_of_a_model_is_told_in_a_line_and_letters_that_lie_are_shown() {
     let step = &came[1]["data"];
     assert_eq!(step["input"], json!({ "command": "echo <U+202E>b" }));
     assert_eq!(step["line"], "calls bash command=echo <U+202E>b");
-    house.stop().await;
+    world.stop().await;
 }

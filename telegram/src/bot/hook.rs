@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Says why an update was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HookError {
+pub enum UpdateError {
     /// It is none.
     #[error("this is no update: {0}")]
     Unreadable(String),
@@ -74,15 +74,17 @@ impl UpdateHook {
     }
 
     /// Takes an update as Telegram writes it; returns once what it came to, or that it is kept, is committed.
-    pub async fn take(&self, written: &[u8]) -> Result<(), HookError> {
+    pub async fn take(&self, written: &[u8]) -> Result<(), UpdateError> {
         let update = client::parse(written);
-        let update = update.map_err(|error| HookError::Unreadable(error.to_string()))?;
+        let update = update.map_err(|error| UpdateError::Unreadable(error.to_string()))?;
         let (done, is_done) = oneshot::channel();
         let brought = BroughtUpdate { update, done };
-        self.queue.try_send(brought).map_err(|_| HookError::Late)?;
+        self.queue
+            .try_send(brought)
+            .map_err(|_| UpdateError::Late)?;
         match tokio::time::timeout(PATIENCE, is_done).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(HookError::Late),
+            Ok(Err(_)) | Err(_) => Err(UpdateError::Late),
         }
     }
 }

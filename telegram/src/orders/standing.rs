@@ -42,7 +42,7 @@ pub(crate) async fn builds(surface: &Surface) -> Result<String, SurfaceError> {
     }
     let standing = told(&builds, &roll, &open(surface).await?);
     Ok(match halt::standing(store).await? {
-        Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
+        Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.in_words()),
         None => standing,
     })
 }

@@ -21,7 +21,7 @@ impl From<Halt> for Silence {
     fn from(halt: Halt) -> Self {
         Self {
             since: halt.since,
-            why: halt.told(),
+            why: halt.in_words(),
             end: "once /resumeall lets everything go on".to_owned(),
         }
     }
@@ -37,7 +37,7 @@ impl From<Outage> for Silence {
         };
         Self {
             since: outage.since,
-            why: outage.told(),
+            why: outage.in_words(),
             end,
         }
     }

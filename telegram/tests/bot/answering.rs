@@ -15,23 +15,23 @@ use ropewalk_schemas::{ChoiceId, ComponentName, ContentHash, EventPattern, Prior
 use ropewalk_store::{ChangeSet, EventFilter};
 
 use crate::commanding::generated;
-use crate::house::{ADA, BOB, House, asking, people};
 use crate::outage::{pass, running};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BOB, BotWorld, asking, people};
 
-async fn answers(house: &House) -> anyhow::Result<usize> {
+async fn answers(world: &BotWorld) -> anyhow::Result<usize> {
     let answered = EventFilter {
         pattern: Some(EventPattern::of("question.answered")),
         ..EventFilter::default()
     };
-    Ok(house.services.store.events(&answered).await?.len())
+    Ok(world.services.store.events(&answered).await?.len())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_press_answers_and_everybody_sees_who_was_first() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world
         .ask("missing_context", "Where is **it** written?")
         .await?;
     let (ada, bob) = (
@@ -65,7 +65,7 @@ async fn one_press_answers_and_everybody_sees_who_was_first() -> anyhow::Result<
     phones
         .shown("Answered already, by ada over telegram: Leave it")
         .await?;
-    let question = house.question(id).await?;
+    let question = world.question(id).await?;
     let answer = question.answer.context("no answer")?;
     assert_eq!(
         (
@@ -75,7 +75,7 @@ async fn one_press_answers_and_everybody_sees_who_was_first() -> anyhow::Result<
         ),
         ("ada", "telegram", "Leave it")
     );
-    assert_eq!(answers(&house).await?, 1);
+    assert_eq!(answers(&world).await?, 1);
     let edits = until("two mended messages", || async {
         let edits = phones.did("editmessagetext").await?;
         Ok((edits.len() >= 2).then_some(edits))
@@ -92,50 +92,50 @@ async fn one_press_answers_and_everybody_sees_who_was_first() -> anyhow::Result<
             "the buttons are gone"
         );
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_belong_to_the_choice_that_was_pressed_also_after_a_restart() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "How?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "How?").await?;
     let asked = phones.message(ADA, "How?").await?;
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[2].1)
         .await?;
     phones.message(ADA, "What exactly?").await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "by boat").await?;
     phones.message(ADA, "Taken: by boat").await?;
-    let answer = house.question(id).await?.answer.context("no answer")?;
+    let answer = world.question(id).await?.answer.context("no answer")?;
     assert_eq!(
         answer.choice.map(|choice| choice.to_string()),
         Some("other".to_owned())
     );
 
-    let other = house.ask("missing_context", "And then?").await?;
+    let other = world.ask("missing_context", "And then?").await?;
     let asked = phones.message(ADA, "And then?").await?;
     phones.reply(ADA, &asked, "on foot").await?;
     phones.message(ADA, "Taken: on foot").await?;
-    let answer = house.question(other).await?.answer.context("no answer")?;
+    let answer = world.question(other).await?.answer.context("no answer")?;
     assert_eq!((answer.choice, answer.text.as_str()), (None, "on foot"));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_of_which_nobody_knew_works_and_is_mended_with_the_others() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "How?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "How?").await?;
     let asked = phones.message(ADA, "How?").await?;
     // As after a death between sending and recording.
     let unknown = asked.id + 500;
     phones.press(ADA, ADA, unknown, &asked.buttons[2].1).await?;
     phones.message(ADA, "What exactly?").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
     phones.write(ADA, ADA, "by boat").await?;
     phones.message(ADA, "Taken: by boat").await?;
     let mended = until("three mended messages", || async {
@@ -154,14 +154,14 @@ async fn a_message_of_which_nobody_knew_works_and_is_mended_with_the_others() ->
         mended.iter().filter(is_it).count()
     };
     assert_eq!((of(asked.id), of(unknown)), (1, 1));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("build_finished", "Merge?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("build_finished", "Merge?").await?;
     let (ada, bob) = (
         phones.message(ADA, "Merge?").await?,
         phones.message(BOB, "Merge?").await?,
@@ -190,7 +190,7 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
         Ok((shown == 2).then_some(()))
     })
     .await?;
-    let question = house.question(id).await?;
+    let question = world.question(id).await?;
     assert_eq!(
         (question.state, question.answer),
         (QuestionState::Pending, None)
@@ -198,18 +198,18 @@ async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::R
     assert_eq!(phones.did("editmessagetext").await?.len(), 0);
     phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;
     phones.shown("Taken: Merge it").await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_answer_is_refused_in_words_of_the_phone() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let only_choices = QuestionRequest {
         free_text: false,
         ..asking("missing_context", "Which way?")?
     };
-    let id = house.put(ChangeSet::new(), only_choices).await?;
+    let id = world.put(ChangeSet::new(), only_choices).await?;
     let asked = phones.message(ADA, "Which way?").await?;
     for (words, part) in [
         ("by boat", "by boat is none of the choices"),
@@ -222,8 +222,8 @@ async fn what_is_no_answer_is_refused_in_words_of_the_phone() -> anyhow::Result<
             assert!(!told.contains(elsewhere), "{elsewhere} in {told}");
         }
     }
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-    house.close().await
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -231,12 +231,12 @@ async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_a
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
-    let id = house.ask_what_binds("build_finished", "Merge?").await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
+    let id = world.ask_what_binds("build_finished", "Merge?").await?;
     let asked = phones.message(ADA, "Merge?").await?;
     phones.reply(ADA, &asked, "Merge it").await?;
     phones.message(ADA, "press a button").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
 
     // A reminder is asked by another message; the button of the first grows no younger by it.
     clock.advance(Duration::from_hours(15 * 24));
@@ -250,14 +250,14 @@ async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_a
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;
     phones.shown("This button is too old").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
     phones
         .press(ADA, ADA, again.id, &again.buttons[0].1)
         .await?;
     phones.shown("Taken: Merge it").await?;
-    assert_eq!(answers(&house).await?, 1);
+    assert_eq!(answers(&world).await?, 1);
     moves.shutdown().await;
-    house.close().await
+    world.close().await
 }
 
 /// Waits until what was asked of two people begins with this in both places.
@@ -277,11 +277,11 @@ async fn both_are_mended(phones: &Phones, text: &str) -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Where?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Where?").await?;
     let asked = phones.message(ADA, "Where?").await?;
     phones.message(BOB, "Where?").await?;
-    questions::answer(&house.context()?, id, "leave", "eve", "cli").await?;
+    questions::answer(&world.context()?, id, "leave", "eve", "cli").await?;
     both_are_mended(&phones, "Answered by eve over cli: Leave it").await?;
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
@@ -289,27 +289,27 @@ async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyh
     phones
         .shown("Answered already, by eve over cli: Leave it")
         .await?;
-    assert_eq!(answers(&house).await?, 1);
-    house.close().await
+    assert_eq!(answers(&world).await?, 1);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_approved_elsewhere_is_told_in_the_place_of_what_was_asked() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let spec = generated(&house, "walks").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let spec = generated(&world, "walks").await?;
     let asking = QuestionRequest {
         about: About::Specification { spec },
         idea: Some(Slug::parse("walks")?),
         consequential: true,
         ..asking("spec_complete", "Build it?")?
     };
-    house.put(ChangeSet::new(), asking).await?;
+    world.put(ChangeSet::new(), asking).await?;
     let asked = phones.message(ADA, "Build it?").await?;
     phones.message(BOB, "Build it?").await?;
     let ada = people()?.named("ada").context("no ada")?;
-    let over_api = Context::new(&house.services, ComponentName::parse("api")?);
+    let over_api = Context::new(&world.services, ComponentName::parse("api")?);
     let hash = ContentHash::of(b"walks");
     specifications::approve(&over_api, spec, &hash, &ada, Priority::DEFAULT).await?;
     let text = "No answer is needed any more: the specification was approved by ada";
@@ -318,15 +318,15 @@ async fn what_was_approved_elsewhere_is_told_in_the_place_of_what_was_asked() ->
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;
     phones.shown(text).await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("flood").await?;
-    house.ask("missing_context", "First?").await?;
+    world.ask("missing_context", "First?").await?;
     until("a flood", || async {
         Ok((phones.refusals().await? >= 1).then_some(()))
     })
@@ -337,12 +337,12 @@ async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<
         Ok((phones.faults().await? > met).then_some(()))
     })
     .await?;
-    let over = house.ask("missing_context", "Second?").await?;
-    let context = house.context()?;
+    let over = world.ask("missing_context", "Second?").await?;
+    let context = world.context()?;
     questions::answer(&context, over, "leave", "eve", "cli").await?;
     // One that is on its way in this moment would still arrive.
     until("the end of the second question", || async {
-        let told = house.told(over).await?;
+        let told = world.told(over).await?;
         let is_over = |notice: &Notice| notice.state == NoticeState::Over;
         Ok((told.len() == 2 && told.iter().all(is_over)).then_some(()))
     })
@@ -350,7 +350,7 @@ async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<
     phones.fault("none").await?;
     phones.message(ADA, "First?").await?;
     phones.message(BOB, "First?").await?;
-    house.ask("missing_context", "Third?").await?;
+    world.ask("missing_context", "Third?").await?;
     for chat in [ADA, BOB] {
         phones.message(chat, "Third?").await?;
         let messages = phones.messages(chat).await?;
@@ -360,7 +360,7 @@ async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<
             "each once, and nothing of what is answered: {messages:?}"
         );
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -368,7 +368,7 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, _moves) = running();
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
     let deadlines = Deadlines {
         clarifying: Duration::from_mins(20),
         ..Deadlines::default()
@@ -378,8 +378,8 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
         default: Some(ChoiceId::parse("leave")?),
         ..asking("missing_context", "Which colour?")?
     };
-    let spends = house.ask_what_binds("build_finished", "Merge?").await?;
-    let id = house
+    let spends = world.ask_what_binds("build_finished", "Merge?").await?;
+    let id = world
         .put_within(deadlines, ChangeSet::new(), asking)
         .await?;
     let ada = phones.message(ADA, "Which colour?").await?;
@@ -387,7 +387,7 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
     assert!(ada.text.contains(expected), "{}", ada.text);
     pass(&clock, deadlines.clarifying).await;
     until("the default", || async {
-        let question = house.question(id).await?;
+        let question = world.question(id).await?;
         Ok((question.state == QuestionState::Defaulted).then_some(()))
     })
     .await?;
@@ -402,7 +402,7 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
     .await?;
     phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;
     phones.shown("Answered already, by default over").await?;
-    let question = house.question(id).await?;
+    let question = world.question(id).await?;
     let answer = question.answer.context("no answer")?;
     assert_eq!(
         (answer.by.as_str(), answer.text.as_str()),
@@ -414,8 +414,8 @@ async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_wi
         .map(|late| (late.by.as_str(), late.channel.as_str(), late.text.as_str()))
         .collect();
     assert_eq!(late, [("ada", "telegram", "Merge it")]);
-    assert_eq!(answers(&house).await?, 0, "nobody is told of an answer");
+    assert_eq!(answers(&world).await?, 0, "nobody is told of an answer");
     // What has consequences waits for a person, however late it is.
-    assert_eq!(house.question(spends).await?.state, QuestionState::Pending);
-    house.close().await
+    assert_eq!(world.question(spends).await?.state, QuestionState::Pending);
+    world.close().await
 }

@@ -13,25 +13,25 @@ use ropewalk_schemas::{BuildId, CommitId, ContentHash, EventPattern, RepoPath, T
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::{Value, json};
 
-use crate::house::{ADA, BOB, House};
 use crate::phones::{Message, Phones, until};
+use crate::world::{ADA, BOB, BotWorld};
 
 /// The head of the branch of a build.
 const HEAD: char = 'a';
 
 /// Stores a build of `idea` in a state, with a task that landed and one that failed.
-pub(crate) async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId> {
-    built_on(house, idea, state, &format!("build/{idea}")).await
+pub(crate) async fn built(world: &BotWorld, idea: &str, state: &str) -> anyhow::Result<BuildId> {
+    built_on(world, idea, state, &format!("build/{idea}")).await
 }
 
 /// Does the same where the build has this branch.
 pub(crate) async fn built_on(
-    house: &House,
+    world: &BotWorld,
     idea: &str,
     state: &str,
     branch: &str,
 ) -> anyhow::Result<BuildId> {
-    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let (ids, now) = (&world.services.ids, world.services.clock.now());
     let ended = (state != "running").then_some(now);
     let build: Build = serde_json::from_value(json!({
         "id": ids.next(), "spec": ids.next(), "revision": 1, "hash": ContentHash::of(b"new"),
@@ -52,25 +52,28 @@ pub(crate) async fn built_on(
             ..Task::planned(build.id, number, block)
         });
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(build.id)
 }
 
 /// Returns what the events of a type say.
-pub(crate) async fn events(house: &House, event_type: &'static str) -> anyhow::Result<Vec<Value>> {
+pub(crate) async fn events(
+    world: &BotWorld,
+    event_type: &'static str,
+) -> anyhow::Result<Vec<Value>> {
     let filter = EventFilter {
         pattern: Some(EventPattern::of(event_type)),
         ..EventFilter::default()
     };
-    let events = house.services.store.events(&filter).await?;
+    let events = world.services.store.events(&filter).await?;
     Ok(events
         .iter()
         .map(|stored| stored.event.data.clone())
         .collect())
 }
 
-async fn wishes(house: &House) -> anyhow::Result<Vec<(BranchWish, String)>> {
-    let wishes = house.services.store.list::<Wish>(Query::new()).await?;
+async fn wishes(world: &BotWorld) -> anyhow::Result<Vec<(BranchWish, String)>> {
+    let wishes = world.services.store.list::<Wish>(Query::new()).await?;
     Ok(wishes
         .iter()
         .map(|wish| (wish.what, wish.by.clone()))
@@ -90,8 +93,8 @@ pub(crate) async fn told(phones: &Phones, chat: i64, text: &str) -> anyhow::Resu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let build = built(&house, "walks", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let build = built(&world, "walks", "running").await?;
     for (typed, expected) in [
         ("/retry walks", "Name the task"),
         ("/retry walks T-009", "has no task T-009"),
@@ -118,35 +121,35 @@ async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<
         assert!(told.contains(expected), "{typed}: {told}");
     }
     assert_eq!(
-        events(&house, "task.retry").await?,
+        events(&world, "task.retry").await?,
         [
             json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": "use metres", "may_resume": true })
         ]
     );
     let said = |text: &str| json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": text });
     assert_eq!(
-        events(&house, "build.tell").await?,
+        events(&world, "build.tell").await?,
         [said("use miles"), said("use metres"), said("and feet")]
     );
     let rank =
         |priority: u8| json!({ "build_id": build, "priority": priority, "requested_by": "ada" });
-    assert_eq!(events(&house, "build.priority").await?, [rank(2), rank(3)]);
-    house.close().await
+    assert_eq!(events(&world, "build.priority").await?, [rank(2), rank(3)]);
+    world.close().await
 }
 
 /// Returns the one build there is.
-async fn the_build(house: &House, id: BuildId) -> anyhow::Result<Build> {
-    let found = house.services.store.get::<Build>(&id.to_string()).await?;
+async fn the_build(world: &BotWorld, id: BuildId) -> anyhow::Result<Build> {
+    let found = world.services.store.get::<Build>(&id.to_string()).await?;
     Ok(found.context("no build")?.into_inner())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_build_is_not_steered_by_whoever_may_not_stop_it() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = built(&house, "walks", "running").await?;
-    let build = the_build(&house, id).await?;
-    let before = house.services.store.last_sequence().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = built(&world, "walks", "running").await?;
+    let build = the_build(&world, id).await?;
+    let before = world.services.store.last_sequence().await?;
     for typed in [
         "/pause walks",
         "/resume walks",
@@ -160,22 +163,22 @@ async fn a_running_build_is_not_steered_by_whoever_may_not_stop_it() -> anyhow::
         assert!(told.text.contains("bob may not stop"), "{typed}: {told:?}");
         assert_eq!(told.buttons, [], "{typed}");
     }
-    assert_eq!(house.services.store.last_sequence().await?, before);
-    assert_eq!(the_build(&house, id).await?, build);
-    assert_eq!(wishes(&house).await?, []);
+    assert_eq!(world.services.store.last_sequence().await?, before);
+    assert_eq!(the_build(&world, id).await?, build);
+    assert_eq!(wishes(&world).await?, []);
     // Whoever may is not kept from it.
     let told = told(&phones, ADA, "/stop walks").await?.text;
     assert_eq!(told, "Recorded: the build of walks stops.");
-    assert_eq!(events(&house, "build.stop").await?.len(), 1);
-    house.close().await
+    assert_eq!(events(&world, "build.stop").await?.len(), 1);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let build = built(&house, "walks", "succeeded").await?;
-    built(&house, "rides", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let build = built(&world, "walks", "succeeded").await?;
+    built(&world, "rides", "running").await?;
     let told_bob = told(&phones, BOB, "/land walks").await?;
     assert!(told_bob.text.contains("bob may not land"), "{told_bob:?}");
     for (typed, expected) in [
@@ -208,12 +211,12 @@ async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Resu
         .press(ADA, ADA, again.id, &format!("{nonce}:2"))
         .await?;
     phones.shown("This button means nothing.").await?;
-    assert_eq!(wishes(&house).await?, []);
+    assert_eq!(wishes(&world).await?, []);
 
     phones.press(ADA, ADA, again.id, &data(&again, 0)).await?;
     phones.shown("Recorded").await?;
     assert_eq!(
-        wishes(&house).await?,
+        wishes(&world).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
     let edits = until("the buttons gone", || async {
@@ -229,48 +232,48 @@ async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Resu
 
     // What it comes to changed since it was shown.
     let shown = told(&phones, ADA, "/land walks").await?;
-    move_head(&house, build).await?;
+    move_head(&world, build).await?;
     phones.press(ADA, ADA, shown.id, &data(&shown, 1)).await?;
     phones.shown("What was shown is no longer so").await?;
     let shown = told(&phones, ADA, "/land walks").await?;
     phones.press(ADA, ADA, shown.id, &data(&shown, 1)).await?;
     phones.shown("Recorded").await?;
     assert_eq!(
-        wishes(&house).await?,
+        wishes(&world).await?,
         [(BranchWish::Resolve, "ada".to_owned())]
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_to_a_landing_holds_for_the_branch_that_it_was_shown_to_go_into() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    built(&house, "walks", "succeeded").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    built(&world, "walks", "succeeded").await?;
     let shown = told(&phones, ADA, "/land walks").await?;
-    house.move_main(CommitId::parse(&"c".repeat(40))?);
+    world.move_main(CommitId::parse(&"c".repeat(40))?);
     let yes = shown.buttons[0].1.clone();
     phones.press(ADA, ADA, shown.id, &yes).await?;
     phones.shown("What was shown is no longer so").await?;
-    assert_eq!(wishes(&house).await?, []);
+    assert_eq!(wishes(&world).await?, []);
     let shown = told(&phones, ADA, "/land walks").await?;
     let yes = shown.buttons[0].1.clone();
     phones.press(ADA, ADA, shown.id, &yes).await?;
     phones.shown("Recorded").await?;
     assert_eq!(
-        wishes(&house).await?,
+        wishes(&world).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_landing()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let build = built(&house, "walks", "succeeded").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let build = built(&world, "walks", "succeeded").await?;
     let against = "the review holds FR-6 for missed: planned help names both, done it names one";
     let shown = told(&phones, ADA, "/land walks").await?.text;
     for part in [
@@ -281,13 +284,13 @@ async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_la
     }
     assert!(!shown.contains("for missed"), "{shown}");
     let review: Review = serde_json::from_value(json!({
-        "id": house.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
-        "at": house.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
+        "id": world.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
+        "at": world.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
             "planned": "help names both", "actual": "it names one" }],
     }))?;
     let mut changes = ChangeSet::new();
     changes.insert(&review);
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     let shown = told(&phones, ADA, "/land walks").await?;
     assert!(shown.text.contains(against), "{}", shown.text);
     // It refuses nothing.
@@ -296,22 +299,22 @@ async fn what_comes_along_and_what_the_review_holds_against_it_is_told_with_a_la
         .await?;
     phones.shown("Recorded").await?;
     assert_eq!(
-        wishes(&house).await?,
+        wishes(&world).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    built(&house, "walks", "succeeded").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    built(&world, "walks", "succeeded").await?;
     let shown = told(&phones, ADA, "/land walks").await?;
-    house.ask("missing_context", "Where?").await?;
+    world.ask("missing_context", "Where?").await?;
     let asked = phones.message(ADA, "Where?").await?;
-    house.look_for(Duration::from_secs(3));
+    world.look_for(Duration::from_secs(3));
     // Both come together, and what takes its time first.
     phones.fault("away").await?;
     phones
@@ -326,7 +329,7 @@ async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat
         Ok((answered.len() == 2).then_some(answered))
     })
     .await?;
-    assert_eq!(wishes(&house).await?, [], "nothing came of it yet");
+    assert_eq!(wishes(&world).await?, [], "nothing came of it yet");
     for one in &answered {
         assert!(one["parameters"]["text"].is_null(), "without words: {one}");
     }
@@ -334,7 +337,7 @@ async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat
         .message(BOB, "This was asked of somebody else.")
         .await?;
     assert_eq!(
-        wishes(&house).await?,
+        wishes(&world).await?,
         [(BranchWish::Merge, "ada".to_owned())]
     );
     until("what stands in the place of the buttons", || async {
@@ -346,21 +349,21 @@ async fn a_press_that_takes_its_time_lets_nobody_wait_and_is_told_of_in_the_chat
     .await?;
     let answered = phones.did("answercallbackquery").await?;
     assert_eq!(answered.len(), 2, "each once: {answered:?}");
-    house.close().await
+    world.close().await
 }
 
-async fn move_head(house: &House, build: BuildId) -> anyhow::Result<()> {
+async fn move_head(world: &BotWorld, build: BuildId) -> anyhow::Result<()> {
     let head = Some(CommitId::parse(&"b".repeat(40))?);
-    change(house, build, |build| build.head.clone_from(&head)).await
+    change(world, build, |build| build.head.clone_from(&head)).await
 }
 
 /// Changes a build as it is stored.
 pub(crate) async fn change(
-    house: &House,
+    world: &BotWorld,
     build: BuildId,
     change: impl FnOnce(&mut Build),
 ) -> anyhow::Result<()> {
-    let store = &house.services.store;
+    let store = &world.services.store;
     let found = store.get::<Build>(&build.to_string()).await?;
     let found = found.context("no build")?;
     let mut after = found.record.clone();
@@ -375,9 +378,9 @@ pub(crate) async fn change(
 async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_is_pressed()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let first = built(&house, "walks", "running").await?;
-    let second = built_on(&house, "walks", "running", "build/walks-2").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let first = built(&world, "walks", "running").await?;
+    let second = built_on(&world, "walks", "running", "build/walks-2").await?;
     let wished = |build: BuildId| json!({ "build_id": build, "requested_by": "ada" });
     for typed in ["/stop", "/stop walks"] {
         let asked = told(&phones, ADA, typed).await?;
@@ -389,7 +392,7 @@ async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_i
         }
         assert_eq!(asked.buttons.len(), 2, "{typed}");
     }
-    assert!(events(&house, "build.stop").await?.is_empty());
+    assert!(events(&world, "build.stop").await?.is_empty());
     let asked = told(&phones, ADA, "/stop").await?;
     let button = asked.buttons.iter();
     let mut button = button.filter(|(label, _)| label.starts_with("build/walks "));
@@ -397,14 +400,14 @@ async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_i
     // It does what typing it would, for who presses it.
     phones.press(BOB, BOB, asked.id, data).await?;
     phones.message(BOB, "bob may not stop").await?;
-    assert!(events(&house, "build.stop").await?.is_empty());
+    assert!(events(&world, "build.stop").await?.is_empty());
     phones.press(ADA, ADA, asked.id, data).await?;
     let says = "Recorded: the build of walks on build/walks stops.";
     phones.message(ADA, says).await?;
-    assert_eq!(events(&house, "build.stop").await?, [wished(first)]);
+    assert_eq!(events(&world, "build.stop").await?, [wished(first)]);
 
-    let now = house.services.clock.now();
-    change(&house, first, |build| {
+    let now = world.services.clock.now();
+    change(&world, first, |build| {
         build.state = BuildState::Stopped;
         build.stop = Some(StopCause::Person);
         build.completed_at = Some(now);
@@ -423,7 +426,7 @@ async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_i
     ] {
         let said = told(&phones, ADA, typed).await?.text;
         assert!(said.contains(says), "{typed}: {said}");
-        let recorded = events(&house, event).await?;
+        let recorded = events(&world, event).await?;
         assert_eq!(recorded.last(), Some(&wished(build)), "{typed}");
     }
     let told_so = told(&phones, ADA, "/stop walks-9").await?.text;
@@ -439,44 +442,44 @@ async fn the_build_that_can_do_it_is_meant_and_of_several_the_one_whose_button_i
         "{heard}"
     );
     assert_eq!(
-        events(&house, "build.tell").await?[0]["build_id"],
+        events(&world, "build.tell").await?[0]["build_id"],
         json!(second)
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bare_wish_lets_nothing_go_on_that_failed_and_says_what_pauses_already()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    built(&house, "walks", "failed").await?;
-    let rivers = built(&house, "rivers", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    built(&world, "walks", "failed").await?;
+    let rivers = built(&world, "rivers", "running").await?;
     let asked = told(&phones, ADA, "/resume").await?;
     assert!(
         asked.text.starts_with("Several builds could be meant"),
         "{}",
         asked.text
     );
-    assert!(events(&house, "build.resume").await?.is_empty());
-    let dogs = built(&house, "dogs", "running").await?;
+    assert!(events(&world, "build.resume").await?.is_empty());
+    let dogs = built(&world, "dogs", "running").await?;
     for build in [rivers, dogs] {
-        change(&house, build, |build| build.pause_requested = true).await?;
+        change(&world, build, |build| build.pause_requested = true).await?;
     }
     let pauses = told(&phones, ADA, "/pause").await?.text;
     assert_eq!(pauses, "Every build that runs pauses already.");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    built(&house, "walks", "running").await?;
-    built(&house, "rivers", "running").await?;
-    built(&house, "dogs", "failed").await?;
-    let first = house.ask("missing_context", "Which way?").await?;
-    house.ask_what_binds("build_finished", "Merge?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    built(&world, "walks", "running").await?;
+    built(&world, "rivers", "running").await?;
+    built(&world, "dogs", "failed").await?;
+    let first = world.ask("missing_context", "Which way?").await?;
+    world.ask_what_binds("build_finished", "Merge?").await?;
     // Both are told before anything else is asked for.
     phones.message(ADA, "Merge?").await?;
     phones.message(ADA, "Which way?").await?;
@@ -503,15 +506,15 @@ async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;
     phones.shown("Taken: Merge it").await?;
-    assert_eq!(house.question(first).await?.state, QuestionState::Answered);
+    assert_eq!(world.question(first).await?.state, QuestionState::Answered);
     let status = told(&phones, ADA, "/status").await?.text;
     assert!(status.ends_with("1 question is open; /questions puts it again."));
-    let parts = house.services.store.list::<Component>(Query::new()).await?;
+    let parts = world.services.store.list::<Component>(Query::new()).await?;
     let agents = told(&phones, ADA, "/agents").await?.text;
     assert!(!parts.is_empty());
     for part in parts {
         let line = format!("{}: ", part.name);
         assert!(agents.contains(&line), "{line} in {agents}");
     }
-    house.close().await
+    world.close().await
 }

@@ -12,12 +12,12 @@ use ropewalk_store::{ChangeSet, EventFilter, Query};
 use serde_json::json;
 
 use crate::building::{built, events, told};
-use crate::house::{ADA, BOB, House, asking, people};
 use crate::phones::{self, Phones, until};
+use crate::world::{ADA, BOB, BotWorld, asking, people};
 
 /// Waits for the words of people in the conversation about an idea.
-async fn words_of(house: &House, idea: &str, wanted: usize) -> anyhow::Result<Vec<String>> {
-    let store = &house.services.store;
+async fn words_of(world: &BotWorld, idea: &str, wanted: usize) -> anyhow::Result<Vec<String>> {
+    let store = &world.services.store;
     until("the words", || async {
         let idea = store.get::<Idea>(idea).await?.context("no such idea")?;
         let of_it = Query::new().equal("session", idea.session);
@@ -32,7 +32,7 @@ async fn words_of(house: &House, idea: &str, wanted: usize) -> anyhow::Result<Ve
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for typed in ["/newtask Walks", "/newtask Rivers"] {
         let told = told(&phones, ADA, typed).await?.text;
         assert!(told.contains("It is the idea"), "{typed}: {told}");
@@ -40,14 +40,14 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     let turned = told(&phones, ADA, "/idea walks").await?.text;
     assert_eq!(turned, "What you write belongs to walks now.");
     phones.write(ADA, ADA, "With dogs").await?;
-    assert_eq!(words_of(&house, "walks", 2).await?[1], "With dogs");
-    assert_eq!(words_of(&house, "rivers", 1).await?.len(), 1);
+    assert_eq!(words_of(&world, "walks", 2).await?[1], "With dogs");
+    assert_eq!(words_of(&world, "rivers", 1).await?.len(), 1);
 
     // The one that is talked about, and one that is named.
     for (typed, idea) in [("/done", "walks"), ("/done rivers", "rivers")] {
         let told = told(&phones, ADA, typed).await?.text;
         assert_eq!(told, "Its brief is being written.", "{typed}");
-        let said = events(&house, "ideation.message").await?;
+        let said = events(&world, "ideation.message").await?;
         let last = said.last().context("nothing said")?;
         assert_eq!(
             (&last["idea_slug"], &last["ends"]),
@@ -55,7 +55,7 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
         );
     }
 
-    let build = built(&house, "walks", "running").await?;
+    let build = built(&world, "walks", "running").await?;
     for (typed, does, event) in [
         ("/pause walks", "pauses", "build.pause"),
         ("/resume walks", "goes on; it runs already", "build.resume"),
@@ -64,7 +64,7 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
         let said = told(&phones, ADA, typed).await?.text;
         assert_eq!(said, format!("Recorded: the build of walks {does}."));
         let wished = json!({ "build_id": build, "requested_by": "ada" });
-        assert_eq!(events(&house, event).await?, [wished], "{typed}");
+        assert_eq!(events(&world, event).await?, [wished], "{typed}");
     }
 
     let greeted = told(&phones, ADA, "/start").await?.text;
@@ -74,10 +74,10 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     );
     // Whoever is linked stays who they are, whatever code they have.
     let cleo = UserSlug::parse("cleo")?;
-    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    let code = linking::code(&world.context()?, &people()?, &cleo).await?;
     let greeted = told(&phones, ADA, &format!("/start {code}")).await?.text;
     assert!(!greeted.contains("cleo"), "{greeted}");
-    let phone = linking::of(&house.services.store, &cleo).await?;
+    let phone = linking::of(&world.services.store, &cleo).await?;
     assert_eq!(phone.linked, None);
     let settings = told(&phones, ADA, "/settings").await?.text;
     for part in [
@@ -88,13 +88,13 @@ async fn ideas_are_turned_to_and_ended_and_builds_stopped_from_a_phone() -> anyh
     ] {
         assert!(settings.contains(part), "{part} in {settings}");
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_much_is_planned_as_anywhere_else_unless_a_phone_says_how_much() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for typed in ["/newtask Walks", "/newtask Rivers", "/newtask Dogs"] {
         told(&phones, ADA, typed).await?;
     }
@@ -106,7 +106,7 @@ async fn as_much_is_planned_as_anywhere_else_unless_a_phone_says_how_much() -> a
         let said = told(&phones, ADA, typed).await?.text;
         let begins = format!("The specification of {idea} is being written");
         assert!(said.starts_with(&begins), "{typed}: {said}");
-        let asked = events(&house, "spec.requested").await?;
+        let asked = events(&world, "spec.requested").await?;
         let last = asked.last().context("nothing asked for")?;
         assert_eq!(
             (&last["idea_slug"], &last["complexity"]),
@@ -123,16 +123,16 @@ async fn as_much_is_planned_as_anywhere_else_unless_a_phone_says_how_much() -> a
         let said = told(&phones, ADA, typed).await?.text;
         assert!(said.contains(expected), "{typed}: {said}");
     }
-    let asked = events(&house, "spec.requested").await?;
+    let asked = events(&world, "spec.requested").await?;
     let last = asked.last().map(|last| &last["complexity"]);
     assert_eq!((asked.len(), last), (4, Some(&json!("simple"))));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idea_is_named_by_a_part_of_its_name_or_by_its_button() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for typed in ["/newtask Flat bills", "/newtask Flat walks"] {
         told(&phones, ADA, typed).await?;
     }
@@ -157,34 +157,34 @@ async fn an_idea_is_named_by_a_part_of_its_name_or_by_its_button() -> anyhow::Re
         phones.press(ADA, ADA, shown.id, data).await?;
         until("the other idea", || async {
             let ada = UserSlug::parse("ada")?;
-            let phone = linking::of(&house.services.store, &ada).await?;
+            let phone = linking::of(&world.services.store, &ada).await?;
             let is_it = phone.idea.is_some_and(|idea| idea.as_str() == "flat-walks");
             Ok(is_it.then_some(()))
         })
         .await?;
     }
-    house.close().await
+    world.close().await
 }
 
 /// Adds a specification of an idea that waits for an approval.
-pub(crate) async fn generated(house: &House, idea: &str) -> anyhow::Result<SpecId> {
-    specified(house, idea, "generated").await
+pub(crate) async fn generated(world: &BotWorld, idea: &str) -> anyhow::Result<SpecId> {
+    specified(world, idea, "generated").await
 }
 
 /// Adds a specification of an idea in a state.
-pub(crate) async fn specified(house: &House, idea: &str, state: &str) -> anyhow::Result<SpecId> {
+pub(crate) async fn specified(world: &BotWorld, idea: &str, state: &str) -> anyhow::Result<SpecId> {
     let mut changes = ChangeSet::new();
-    let spec = add_specification(&mut changes, house, (idea, state))?;
-    house.services.store.commit(changes).await?;
+    let spec = add_specification(&mut changes, world, (idea, state))?;
+    world.services.store.commit(changes).await?;
     Ok(spec)
 }
 
 fn add_specification(
     changes: &mut ChangeSet,
-    house: &House,
+    world: &BotWorld,
     (idea, state): (&str, &str),
 ) -> anyhow::Result<SpecId> {
-    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let (ids, now) = (&world.services.ids, world.services.clock.now());
     let spec: Specification = serde_json::from_value(json!({
         "id": ids.next(), "idea": idea, "user": "ada", "state": state, "revision": 1,
         "hash": ContentHash::of(idea.as_bytes()), "complexity": "simple", "requested_by": "ada",
@@ -198,16 +198,16 @@ fn add_specification(
 async fn a_build_whose_specification_is_not_approved_is_refused_in_those_words()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let mut changes = ChangeSet::new();
     for of in [
         ("walks", "generated"),
         ("rivers", "draft"),
         ("dogs", "rejected"),
     ] {
-        add_specification(&mut changes, &house, of)?;
+        add_specification(&mut changes, &world, of)?;
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     for (typed, expected) in [
         (
             "/pause walks",
@@ -238,15 +238,15 @@ async fn a_build_whose_specification_is_not_approved_is_refused_in_those_words()
         let told = told(&phones, ADA, typed).await?.text;
         assert!(told.contains(expected), "{typed}: {told}");
     }
-    assert_eq!(house.services.store.count::<Build>(Query::new()).await?, 0);
-    house.close().await
+    assert_eq!(world.services.store.count::<Build>(Query::new()).await?, 0);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_changes()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for (trigger, choice, right) in [
         ("budget_exceeded", "double", "spend"),
         ("spec_complete", "start", "approve"),
@@ -258,9 +258,9 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
             free_text: false,
             ..asking(trigger, &text)?
         };
-        let id = house.put(ChangeSet::new(), asking).await?;
+        let id = world.put(ChangeSet::new(), asking).await?;
         let asked = phones.message(BOB, &text).await?;
-        let before = house
+        let before = world
             .services
             .store
             .events(&EventFilter::default())
@@ -268,13 +268,13 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
             .len();
         // He sees no button that he may not press, and whoever makes one up is refused.
         assert_eq!(asked.buttons, [], "{trigger}");
-        let told_of_it = house.told(id).await?;
+        let told_of_it = world.told(id).await?;
         let notice = told_of_it.iter().find(|notice| notice.receiver == "bob");
         let made_up = format!("{}:0", notice.context("bob was not asked")?.nonce);
         phones.press(BOB, BOB, asked.id, &made_up).await?;
         phones.shown(&format!("`bob` may not {right}")).await?;
-        assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-        let after = house
+        assert_eq!(world.question(id).await?.state, QuestionState::Pending);
+        let after = world
             .services
             .store
             .events(&EventFilter::default())
@@ -287,7 +287,7 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
             .await?;
         phones.shown("Taken: Yes").await?;
     }
-    generated(&house, "walks").await?;
+    generated(&world, "walks").await?;
     let shown = told(&phones, BOB, "/execute walks").await?;
     let refusal = "The specification of walks waits for an approval. bob may not approve";
     assert!(shown.text.starts_with(refusal), "{}", shown.text);
@@ -304,15 +304,15 @@ async fn money_and_approvals_are_refused_to_who_has_not_the_right_and_nothing_ch
     assert_eq!(labels(&shown), ["Change this..."]);
     let shown = told(&phones, ADA, "/execute walks").await?;
     assert_eq!(labels(&shown), ["Start", "Cancel", "Change this..."]);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (ids, now) = (&world.services.ids, world.services.clock.now());
     let hash = ContentHash::of(b"walks");
     let spec: Specification = serde_json::from_value(json!({
         "id": ids.next(), "idea": "walks", "user": "ada", "state": "generated", "revision": 2, "hash": hash,
@@ -331,7 +331,7 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
         changes.insert(&revision);
     }
     changes.insert(&spec);
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     // The question itself shows it, too: a button below it approves just that.
     let asking = QuestionRequest {
         about: About::Specification { spec: spec.id },
@@ -343,7 +343,7 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
         consequential: true,
         ..asking("spec_complete", "Build it?")?
     };
-    house.put(ChangeSet::new(), asking).await?;
+    world.put(ChangeSet::new(), asking).await?;
     let asked = phones.message(ADA, "build it?").await?;
     assert_eq!(asked.buttons.len(), 3, "{}", asked.text);
     let mut seen = vec![(asked, 3)];
@@ -380,15 +380,15 @@ async fn whoever_approves_on_a_phone_sees_what_is_asked_for_and_what_changed() -
         "{}",
         none.text
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn odd_things_that_telegram_brings_do_nothing_and_the_next_word_is_heard()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Where?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Where?").await?;
     let asked = phones.message(ADA, "Where?").await?;
     let text = "/newtask Something odd";
     let mut of_bot = Phones::of(ADA, ADA, text);
@@ -422,8 +422,8 @@ async fn odd_things_that_telegram_brings_do_nothing_and_the_next_word_is_heard()
         ["Only text and files are taken here."],
         "to the sticker alone"
     );
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-    let store = &house.services.store;
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
+    let store = &world.services.store;
     assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
-    house.close().await
+    world.close().await
 }

@@ -8,8 +8,8 @@ use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BotWorld};
 
 /// The beginning of a photo.
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0 a walk";
@@ -23,8 +23,8 @@ pub(crate) fn document(id: &str, name: &str, size: u64) -> (&'static str, Value)
 }
 
 /// Returns what people said, each with the files that came with it.
-pub(crate) async fn said(house: &House) -> anyhow::Result<Vec<(String, Vec<Attachment>)>> {
-    let messages = house.services.store.list::<Message>(Query::new()).await?;
+pub(crate) async fn said(world: &BotWorld) -> anyhow::Result<Vec<(String, Vec<Attachment>)>> {
+    let messages = world.services.store.list::<Message>(Query::new()).await?;
     let mut messages: Vec<Message> = messages.into_iter().map(|row| row.record).collect();
     messages.sort_by_key(|message| message.id);
     Ok(messages
@@ -34,13 +34,13 @@ pub(crate) async fn said(house: &House) -> anyhow::Result<Vec<(String, Vec<Attac
 }
 
 /// Counts the events of a type.
-async fn count(house: &House, event_type: &str) -> anyhow::Result<usize> {
+async fn count(world: &BotWorld, event_type: &str) -> anyhow::Result<usize> {
     let filter = EventFilter {
         pattern: Some(EventPattern::of(event_type)),
         limit: Some(1_000),
         ..EventFilter::default()
     };
-    Ok(house.services.store.events(&filter).await?.len())
+    Ok(world.services.store.events(&filter).await?.len())
 }
 
 /// Lists the files of an idea with what they hold.
@@ -59,7 +59,7 @@ fn kept(state: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_kept_with_the_idea_and_told_in_its_conversation() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for (id, bytes) in [
         ("photo", JPEG),
         ("voice", &b"OggS\0\0"[..]),
@@ -94,9 +94,9 @@ async fn files_are_kept_with_the_idea_and_told_in_its_conversation() -> anyhow::
     phones
         .message(ADA, "Kept with walks as attachments/notes.md.")
         .await?;
-    let heard = count(&house, "ideation.message").await?;
+    let heard = count(&world, "ideation.message").await?;
     assert_eq!(heard, 4, "each is answered");
-    let said = said(&house).await?;
+    let said = said(&world).await?;
     let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(
         texts,
@@ -129,13 +129,13 @@ async fn files_are_kept_with_the_idea_and_told_in_its_conversation() -> anyhow::
             b"OggS\0\0".to_vec()
         ]
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voice_note_of_which_nobody_says_the_type_is_kept_too() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     phones.hold("voice", b"OggS\0\0").await?;
@@ -152,13 +152,13 @@ async fn a_voice_note_of_which_nobody_says_the_type_is_kept_too() -> anyhow::Res
     phones
         .message(ADA, "Only text and files are taken here.")
         .await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_files_stay_files_below_the_idea() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     let names = [
@@ -173,7 +173,7 @@ async fn hostile_files_stay_files_below_the_idea() -> anyhow::Result<()> {
         phones.hold(&id, b"\0#!/bin/sh\n").await?;
         phones.send(ADA, document(&id, name, 11), "").await?;
         until(name, || async {
-            Ok((said(&house).await?.len() == number + 2).then_some(()))
+            Ok((said(&world).await?.len() == number + 2).then_some(()))
         })
         .await?;
     }
@@ -209,7 +209,7 @@ async fn hostile_files_stay_files_below_the_idea() -> anyhow::Result<()> {
     })
     .await?;
     assert_eq!(kept(directory.path())?.len(), 5);
-    let idea = house.services.store.get::<Idea>("walks").await?;
+    let idea = world.services.store.get::<Idea>("walks").await?;
     assert!(idea.is_some());
-    house.close().await
+    world.close().await
 }

@@ -8,32 +8,32 @@ use ropewalk_schemas::payload::{BuildCompleted, BuildStarted, TaskCompleted, Tas
 use ropewalk_schemas::{BuildId, Payload, Slug, SpecId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
-use crate::house::{ADA, BOB, House};
 use crate::outage::running;
 use crate::phones::{Message, Phones, until};
+use crate::world::{ADA, BOB, BotWorld};
 
 /// How long what holds nothing up is gathered.
 const BATCH: Duration = Duration::from_hours(12);
 
 /// A build of five tasks whose events a test tells.
 struct BuildEvents<'a> {
-    house: &'a House,
+    world: &'a BotWorld,
     build: BuildId,
 }
 
 impl<'a> BuildEvents<'a> {
-    fn of(house: &'a House) -> Self {
-        let build = BuildId(house.services.ids.next());
-        Self { house, build }
+    fn of(world: &'a BotWorld) -> Self {
+        let build = BuildId(world.services.ids.next());
+        Self { world, build }
     }
 
     async fn tell(&self, subject: Subject, payload: Payload) -> anyhow::Result<()> {
         let mut changes = ChangeSet::new();
-        changes.emit(self.house.context()?.event(subject, payload));
-        self.house.services.store.commit(changes).await?;
+        changes.emit(self.world.context()?.event(subject, payload));
+        self.world.services.store.commit(changes).await?;
         // What is gathered is timed by when it was heard of.
         until("it to be heard", || async {
-            let open = self.house.services.store.open_deliveries(None, 0, 1);
+            let open = self.world.services.store.open_deliveries(None, 0, 1);
             Ok(open.await?.is_empty().then_some(()))
         })
         .await
@@ -42,7 +42,7 @@ impl<'a> BuildEvents<'a> {
     async fn begins(&self) -> anyhow::Result<()> {
         let begun = BuildStarted {
             build_id: self.build,
-            spec_id: SpecId(self.house.services.ids.next()),
+            spec_id: SpecId(self.world.services.ids.next()),
             idea_slug: Slug::parse("walks")?,
             task_count: 5,
             branch: "build/walks".to_owned(),
@@ -92,7 +92,7 @@ impl<'a> BuildEvents<'a> {
     async fn ends(&self) -> anyhow::Result<()> {
         let ended = BuildCompleted {
             build_id: self.build,
-            spec_id: SpecId(self.house.services.ids.next()),
+            spec_id: SpecId(self.world.services.ids.next()),
             idea_slug: Slug::parse("walks")?,
             status: BuildState::Stopped,
             reason: None,
@@ -133,8 +133,8 @@ async fn a_start_and_landings_are_told_together_and_a_failure_at_once_with_what_
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = House::open_gathering(directory.path(), &phones.server, &clock, BATCH).await?;
-    let build = BuildEvents::of(&house);
+    let world = BotWorld::open_gathering(directory.path(), &phones.server, &clock, BATCH).await?;
+    let build = BuildEvents::of(&world);
     build.begins().await?;
     build.lands(1).await?;
     build.lands(2).await?;
@@ -184,15 +184,15 @@ async fn a_start_and_landings_are_told_together_and_a_failure_at_once_with_what_
         );
     }
     // A restart tells nothing again.
-    house.close().await?;
-    let house = House::open_gathering(directory.path(), &phones.server, &clock, BATCH).await?;
+    world.close().await?;
+    let world = BotWorld::open_gathering(directory.path(), &phones.server, &clock, BATCH).await?;
     clock.advance(BATCH * 2);
-    house.ask("missing_context", "What next?").await?;
+    world.ask("missing_context", "What next?").await?;
     for chat in [ADA, BOB] {
         holds(&message(&phones, chat, 4).await?, &["What next?"]);
     }
     // While time passes: it may be waiting until Telegram takes another message.
-    house.close().await?;
+    world.close().await?;
     moves.shutdown().await;
     Ok(())
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::building::{built, events, told};
 use crate::files::{document, said};
-use crate::house::{ADA, House};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BotWorld};
 
 /// How many letters a message of Telegram has at most, one more than that, and many more.
 const LENGTHS: [usize; 3] = [4_096, 4_097, 12_000];
@@ -23,15 +23,15 @@ fn long(words: &str, letters: usize) -> String {
 }
 
 /// Returns the texts of what people said, the oldest first.
-async fn texts(house: &House) -> anyhow::Result<Vec<String>> {
-    let said = said(house).await?.into_iter();
+async fn texts(world: &BotWorld) -> anyhow::Result<Vec<String>> {
+    let said = said(world).await?.into_iter();
     Ok(said.map(|(text, _)| text).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_idea_is_kept_whole_however_it_is_begun() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let mut written = Vec::new();
     for (number, letters) in LENGTHS.into_iter().enumerate() {
         let text = long(&format!("Walks {number} "), letters);
@@ -43,22 +43,22 @@ async fn a_long_idea_is_kept_whole_however_it_is_begun() -> anyhow::Result<()> {
             "{letters}: {begun}"
         );
         written.push(text);
-        assert_eq!(texts(&house).await?, written, "{letters}");
+        assert_eq!(texts(&world).await?, written, "{letters}");
     }
-    for idea in house.services.store.list::<Idea>(Query::new()).await? {
+    for idea in world.services.store.list::<Idea>(Query::new()).await? {
         assert!(idea.title.chars().count() <= 81, "{}", idea.title);
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_answer_is_taken_whole_whether_it_replies_or_was_asked_for() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for letters in LENGTHS {
         for is_reply in [true, false] {
             let text = format!("Which way of {letters}, {is_reply}?");
-            let id = house.ask("missing_context", &text).await?;
+            let id = world.ask("missing_context", &text).await?;
             let asked = phones.message(ADA, &text).await?;
             let words = long("By boat ", letters);
             if is_reply {
@@ -73,15 +73,15 @@ async fn a_long_answer_is_taken_whole_whether_it_replies_or_was_asked_for() -> a
                 phones.write(ADA, ADA, &words).await?;
             }
             let answered = until("the answer", || async {
-                let question = house.question(id).await?;
+                let question = world.question(id).await?;
                 Ok(question.answer)
             })
             .await?;
             assert_eq!(answered.text, words, "{letters} {is_reply}");
-            assert_eq!(house.question(id).await?.state, QuestionState::Answered);
+            assert_eq!(world.question(id).await?.state, QuestionState::Answered);
         }
     }
-    assert_eq!(house.services.store.count::<Idea>(Query::new()).await?, 0);
+    assert_eq!(world.services.store.count::<Idea>(Query::new()).await?, 0);
     for message in phones.messages(ADA).await? {
         assert!(
             message.text.encode_utf16().count() <= MESSAGE,
@@ -89,13 +89,13 @@ async fn a_long_answer_is_taken_whole_whether_it_replies_or_was_asked_for() -> a
             message.text
         );
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_caption_is_kept_whole_with_its_file() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     told(&phones, ADA, "Walks").await?;
     for letters in LENGTHS {
         let (name, words) = (format!("f{letters}"), long("A map ", letters));
@@ -104,21 +104,21 @@ async fn a_long_caption_is_kept_whole_with_its_file() -> anyhow::Result<()> {
         phones
             .message(ADA, &format!("Kept with walks as attachments/{name}"))
             .await?;
-        let last = texts(&house).await?.pop().unwrap_or_default();
+        let last = texts(&world).await?.pop().unwrap_or_default();
         assert!(
             last.starts_with(&format!("{words}\n\n[A file came along")),
             "{letters}: {last}"
         );
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_message()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let build = built(&house, "walks", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let build = built(&world, "walks", "running").await?;
     let words = long("use metres ", 4_096);
     let heard = told(&phones, ADA, &format!("/tell walks {words}"))
         .await?
@@ -130,8 +130,8 @@ async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_messa
     assert!(tried.starts_with("Recorded"), "{tried}");
     assert_eq!(
         (
-            events(&house, "build.tell").await?,
-            events(&house, "task.retry").await?
+            events(&world, "build.tell").await?,
+            events(&world, "task.retry").await?
         ),
         (
             vec![json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": words })],
@@ -141,7 +141,7 @@ async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_messa
         )
     );
 
-    let last = house.services.store.last_sequence().await?;
+    let last = world.services.store.last_sequence().await?;
     let too_long = long("x", 12_000);
     for (command, expected) in [
         ("/tell walks", "say something of at most 8192 bytes"),
@@ -167,7 +167,7 @@ async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_messa
     let unknown = told(&phones, ADA, &format!("/{too_long}")).await?.text;
     assert!(unknown.contains("/help lists what there is"), "{unknown}");
     assert_eq!(
-        house.services.store.last_sequence().await?,
+        world.services.store.last_sequence().await?,
         last,
         "nothing came of it"
     );
@@ -175,7 +175,7 @@ async fn a_long_argument_of_a_command_is_passed_on_whole_or_refused_in_one_messa
     phones
         .message(ADA, "Everything is stopped. /resumeall lets it go on.")
         .await?;
-    let halt = halt::standing(&house.services.store).await?;
+    let halt = halt::standing(&world.services.store).await?;
     assert_eq!(halt.and_then(|halt| halt.reason), Some(words));
-    house.close().await
+    world.close().await
 }

@@ -15,8 +15,8 @@ use ropewalk_schemas::question::QuestionState;
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::Value;
 
-use crate::house::{ADA, House, asking};
 use crate::phones::{Message, Phones, until};
+use crate::world::{ADA, BotWorld, asking};
 
 /// How many UTF-16 units a message holds.
 const MOST: usize = 4_096;
@@ -28,39 +28,39 @@ fn difference() -> String {
     lines.join("\n")
 }
 
-/// Opens a house in which ada alone is asked about code.
-async fn open(directory: &Path, phones: &Phones) -> anyhow::Result<House> {
+/// Opens a world in which ada alone is asked about code.
+async fn open(directory: &Path, phones: &Phones) -> anyhow::Result<BotWorld> {
     let roles = BTreeMap::from([("ada", Role::Technical)]);
     let (clock, hour) = (Clock::system(), Duration::from_hours(1));
-    House::open_for(directory, &phones.server, &clock, hour, &roles).await
+    BotWorld::open_for(directory, &phones.server, &clock, hour, &roles).await
 }
 
 /// Asks whether files may be changed, and shows what changes.
-async fn ask_about(house: &House, difference: &str) -> anyhow::Result<QuestionId> {
+async fn ask_about(world: &BotWorld, difference: &str) -> anyhow::Result<QuestionId> {
     let asking = QuestionRequest {
         context: format!("```diff\n{difference}\n```"),
         consequential: true,
         free_text: false,
         ..asking("protected_files", "May T-001 change **files** of CI?")?
     };
-    house.put(ChangeSet::new(), asking).await
+    world.put(ChangeSet::new(), asking).await
 }
 
 /// Returns what one notice of a question says of itself.
-async fn told(house: &House, id: QuestionId) -> anyhow::Result<Notice> {
-    let told = house.told(id).await?;
+async fn told(world: &BotWorld, id: QuestionId) -> anyhow::Result<Notice> {
+    let told = world.told(id).await?;
     let to_ada = told.into_iter().find(|notice| notice.receiver == "ada");
     to_ada.context("nothing for ada")
 }
 
 /// Waits until what a question is told by stands so; returns it.
 async fn stands(
-    house: &House,
+    world: &BotWorld,
     id: QuestionId,
     look: impl Fn(&Notice) -> bool,
 ) -> anyhow::Result<Notice> {
     until("the notice", || async {
-        Ok(told(house, id).await.ok().filter(|notice| look(notice)))
+        Ok(told(world, id).await.ok().filter(|notice| look(notice)))
     })
     .await
 }
@@ -94,16 +94,16 @@ fn of_block(parameters: &Value) -> Vec<String> {
 async fn a_long_difference_is_read_as_it_is_and_each_piece_of_it_arrives_once() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = open(directory.path(), &phones).await?;
+    let world = open(directory.path(), &phones).await?;
     let difference = difference();
     phones.flood_after(3).await?;
-    let id = ask_about(&house, &difference).await?;
+    let id = ask_about(&world, &difference).await?;
     phones.refusal().await?;
     // Also where what was told has to be put together anew.
-    house.close().await?;
-    let house = open(directory.path(), &phones).await?;
+    world.close().await?;
+    let world = open(directory.path(), &phones).await?;
     phones.fault("none").await?;
-    let told = stands(&house, id, |told| told.state == NoticeState::Sent).await?;
+    let told = stands(&world, id, |told| told.state == NoticeState::Sent).await?;
     assert_eq!((told.repeats, told.pieces), (0, 0), "{told:?}");
 
     let blocks = blocks(&phones).await?;
@@ -129,22 +129,22 @@ async fn a_long_difference_is_read_as_it_is_and_each_piece_of_it_arrives_once() 
     };
     phones.press(ADA, ADA, last.id, &last.buttons[1].1).await?;
     phones.shown("Taken: Leave it").await?;
-    assert_eq!(house.question(id).await?.state, QuestionState::Answered);
-    house.close().await
+    assert_eq!(world.question(id).await?.state, QuestionState::Answered);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_in_reply_to_any_piece_of_a_long_question_answer_it() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = open(directory.path(), &phones).await?;
+    let world = open(directory.path(), &phones).await?;
     let mut replied = Vec::new();
     for (number, piece) in [0, 1].into_iter().enumerate() {
         let asking = QuestionRequest {
             context: format!("```diff\n{}\n```", difference()),
             ..asking("missing_context", &format!("Which way, {number}?"))?
         };
-        let id = house.put(ChangeSet::new(), asking).await?;
-        stands(&house, id, |told| told.state == NoticeState::Sent).await?;
+        let id = world.put(ChangeSet::new(), asking).await?;
+        stands(&world, id, |told| told.state == NoticeState::Sent).await?;
         let sent = phones.messages(ADA).await?;
         let title = format!("Which way, {number}?");
         let head = sent.iter().position(|sent| sent.text.contains(&title));
@@ -153,10 +153,10 @@ async fn words_in_reply_to_any_piece_of_a_long_question_answer_it() -> anyhow::R
         let words = format!("By boat, {number}");
         phones.reply(ADA, &pieces[piece], &words).await?;
         phones.message(ADA, &format!("Taken: {words}")).await?;
-        let answer = house.question(id).await?.answer;
+        let answer = world.question(id).await?.answer;
         assert_eq!(answer.map(|answer| answer.text), Some(words));
         // What became of it stands in the place of its end; what it was about stays readable.
-        stands(&house, id, |told| !told.outdated && !told.is_open()).await?;
+        stands(&world, id, |told| !told.outdated && !told.is_open()).await?;
         replied.push(pieces[piece].id);
     }
     let edits = phones.did("editmessagetext").await?;
@@ -166,18 +166,18 @@ async fn words_in_reply_to_any_piece_of_a_long_question_answer_it() -> anyhow::R
             .any(|edit| edit["parameters"]["message_id"] == *id)
     };
     assert!(!replied.iter().any(edited), "{edits:?}");
-    assert_eq!(house.services.store.count::<Idea>(Query::new()).await?, 0);
-    house.close().await
+    assert_eq!(world.services.store.count::<Idea>(Query::new()).await?, 0);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_telegram_took_without_saying_so_counts_as_told_twice_and_both_are_mended()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = open(directory.path(), &phones).await?;
+    let world = open(directory.path(), &phones).await?;
     phones.fault("lost").await?;
-    let id = house.ask("missing_context", "Which way?").await?;
-    let told = stands(&house, id, |told| told.state == NoticeState::Sent).await?;
+    let id = world.ask("missing_context", "Which way?").await?;
+    let told = stands(&world, id, |told| told.state == NoticeState::Sent).await?;
     let sent = phones.messages(ADA).await?;
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert_eq!(told.repeats, 1, "what may have arrived twice is counted");
@@ -196,16 +196,16 @@ async fn what_telegram_took_without_saying_so_counts_as_told_twice_and_both_are_
         Ok(sent.iter().all(of_it).then_some(()))
     })
     .await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chat_gets_no_more_at_a_time_than_telegram_takes() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = open(directory.path(), &phones).await?;
+    let world = open(directory.path(), &phones).await?;
     for number in 1..=8 {
         let text = format!("Question {number}?");
-        house.ask("missing_context", &text).await?;
+        world.ask("missing_context", &text).await?;
     }
     until("all of them", || async {
         Ok((phones.messages(ADA).await?.len() == 8).then_some(()))
@@ -217,5 +217,5 @@ async fn a_chat_gets_no_more_at_a_time_than_telegram_takes() -> anyhow::Result<(
     let shortest = shortest.fold(f64::MAX, f64::min);
     // What is on its way takes its time.
     assert!(shortest > 4.5, "six messages in {shortest} s: {at:?}");
-    house.close().await
+    world.close().await
 }

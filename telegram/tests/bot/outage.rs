@@ -13,8 +13,8 @@ use ropewalk_store::Query;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::house::{ADA, BOB, House};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BOB, BotWorld};
 
 /// How much faster than here time passes.
 const FASTER: u32 = 20;
@@ -53,9 +53,9 @@ async fn count(phones: &Phones, chat: i64, part: &str) -> anyhow::Result<usize> 
 }
 
 /// Waits until nothing is to be told any more.
-async fn settled(house: &House) -> anyhow::Result<()> {
+async fn settled(world: &BotWorld) -> anyhow::Result<()> {
     until("the last notice", || async {
-        let notices = house.services.store.list::<Notice>(Query::new()).await?;
+        let notices = world.services.store.list::<Notice>(Query::new()).await?;
         let open = notices.iter().any(|notice| notice.is_open());
         Ok((!open).then_some(()))
     })
@@ -66,8 +66,8 @@ async fn settled(house: &House) -> anyhow::Result<()> {
 async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
-    let pressed = house.ask("missing_context", "Which way?").await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
+    let pressed = world.ask("missing_context", "Which way?").await?;
     let ada = phones.message(ADA, "Which way?").await?;
     phones.message(BOB, "Which way?").await?;
 
@@ -77,7 +77,7 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
     let mut asked = Vec::new();
     for number in 0..6 {
         let text = format!("Question number {number}?");
-        asked.push(house.ask("missing_context", &text).await?);
+        asked.push(world.ask("missing_context", &text).await?);
         pass(&clock, Duration::from_mins(10)).await;
     }
     until("many looks", || async {
@@ -85,15 +85,15 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
     })
     .await?;
     // An answer elsewhere counts, and is no news to whoever was never asked.
-    questions::answer(&house.context()?, asked[0], "leave", "ada", "cli").await?;
-    assert_eq!(house.question(pressed).await?.state, QuestionState::Pending);
+    questions::answer(&world.context()?, asked[0], "leave", "ada", "cli").await?;
+    assert_eq!(world.question(pressed).await?.state, QuestionState::Pending);
     phones.fault("none").await?;
 
     // The longest pause is over.
     pass(&clock, Duration::from_mins(6)).await;
     phones.shown("Taken: Leave it").await?;
     phones.message(ADA, "It is the idea walks now").await?;
-    settled(&house).await?;
+    settled(&world).await?;
     for chat in [ADA, BOB] {
         assert_eq!(count(&phones, chat, "number 0?").await?, 0, "{chat}");
         for number in 1..6 {
@@ -107,9 +107,9 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
         }
     }
     assert_eq!(count(&phones, ADA, "It is the idea walks now").await?, 1);
-    let question = house.question(pressed).await?;
+    let question = world.question(pressed).await?;
     assert_eq!(question.state, QuestionState::Answered);
-    assert_eq!(house.services.store.count::<Idea>(Query::new()).await?, 1);
+    assert_eq!(world.services.store.count::<Idea>(Query::new()).await?, 1);
     until("both are mended", || async {
         let edits = phones.did("editmessagetext").await?.into_iter();
         let text = |edit: &Value| edit["parameters"]["text"].to_string();
@@ -122,11 +122,11 @@ async fn after_an_hour_without_telegram_everything_is_told_and_done_once() -> an
         Ok((chats.len() == 2).then_some(()))
     })
     .await?;
-    let notices = house.services.store.list::<Notice>(Query::new()).await?;
+    let notices = world.services.store.list::<Notice>(Query::new()).await?;
     let dead = notices
         .iter()
         .filter(|notice| notice.state == NoticeState::Dead);
     assert_eq!(dead.count(), 0, "{notices:#?}");
     moves.shutdown().await;
-    house.close().await
+    world.close().await
 }

@@ -10,10 +10,10 @@ use ropewalk_store::{ChangeSet, Query};
 
 use crate::building::{built, events, told};
 use crate::commanding::generated;
-use crate::house::{ADA, BOB, House, asking};
 use crate::outage::running;
 use crate::phones::{Phones, until};
 use crate::talking::answer;
+use crate::world::{ADA, BOB, BotWorld, asking};
 
 /// A question of some kind, which ends by itself with "leave" where its kind does.
 fn of_kind(kind: QuestionKind, text: &str) -> anyhow::Result<QuestionRequest> {
@@ -26,8 +26,8 @@ fn of_kind(kind: QuestionKind, text: &str) -> anyhow::Result<QuestionRequest> {
     })
 }
 
-async fn put(house: &House, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
-    house.put(ChangeSet::new(), asking).await
+async fn put(world: &BotWorld, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
+    world.put(ChangeSet::new(), asking).await
 }
 
 /// Returns the texts of the messages to a chat from this one on, each shortened to the first of `parts` that it holds.
@@ -59,13 +59,13 @@ async fn got(phones: &Phones, chat: i64, number: usize) -> anyhow::Result<()> {
 async fn the_same_question_is_put_once_a_day_and_its_answer_is_reused() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
     let again = async || {
         let mut changes = ChangeSet::new();
         let asking = asking("missing_context", "Metres or feet?")?;
-        let context = house.context()?;
+        let context = world.context()?;
         let outcome = questions::ask(&mut changes, &context, &Deadlines::default(), asking).await?;
-        house.services.store.commit(changes).await?;
+        world.services.store.commit(changes).await?;
         anyhow::Ok(outcome)
     };
     let AskOutcome::Open(first) = again().await? else {
@@ -78,17 +78,17 @@ async fn the_same_question_is_put_once_a_day_and_its_answer_is_reused() -> anyho
         .await?;
     phones.shown("Taken: Leave it").await?;
     assert!(!matches!(again().await?, AskOutcome::Open(_)));
-    let marked = house.services.store.list::<Question>(Query::new()).await?;
+    let marked = world.services.store.list::<Question>(Query::new()).await?;
     let marked = marked.iter().filter(|one| one.reused_from == Some(first));
     assert_eq!(marked.count(), 1, "the reuse is marked");
     // What is asked later is there, and of the same nothing came again.
-    let later = house.ask("missing_context", "By boat?").await?;
+    let later = world.ask("missing_context", "By boat?").await?;
     for chat in [ADA, BOB] {
         phones.message(chat, "By boat?").await?;
         let put = order(&phones, chat, 0, &["Metres or feet?"]).await?;
         assert_eq!(put.len(), 1, "in chat {chat}");
     }
-    questions::answer(&house.context()?, later, "leave", "eve", "cli").await?;
+    questions::answer(&world.context()?, later, "leave", "eve", "cli").await?;
     clock.advance(Duration::from_hours(25));
     assert!(matches!(again().await?, AskOutcome::Open(id) if id != first));
     until("the question on another day", || async {
@@ -97,7 +97,7 @@ async fn the_same_question_is_put_once_a_day_and_its_answer_is_reused() -> anyho
     })
     .await?;
     // While time passes: it may be waiting until Telegram takes another message.
-    house.close().await?;
+    world.close().await?;
     moves.shutdown().await;
     Ok(())
 }
@@ -105,15 +105,15 @@ async fn the_same_question_is_put_once_a_day_and_its_answer_is_reused() -> anyho
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_with_defaults_are_answered_by_a_word_and_no_other() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let blocking = put(&house, of_kind(QuestionKind::Blocking, "Which way?")?).await?;
-    let clarifying = put(&house, of_kind(QuestionKind::Clarifying, "Colour?")?).await?;
-    let confirming = put(&house, of_kind(QuestionKind::Confirming, "Small?")?).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let blocking = put(&world, of_kind(QuestionKind::Blocking, "Which way?")?).await?;
+    let clarifying = put(&world, of_kind(QuestionKind::Clarifying, "Colour?")?).await?;
+    let confirming = put(&world, of_kind(QuestionKind::Confirming, "Small?")?).await?;
     let spends = QuestionRequest {
         consequential: true,
         ..of_kind(QuestionKind::Confirming, "Spend more?")?
     };
-    let spends = put(&house, spends).await?;
+    let spends = put(&world, spends).await?;
     for text in ["Which way?", "Colour?", "Small?", "Spend more?"] {
         for chat in [ADA, BOB] {
             phones.message(chat, text).await?;
@@ -127,7 +127,7 @@ async fn all_with_defaults_are_answered_by_a_word_and_no_other() -> anyhow::Resu
         "{said}"
     );
     for id in [clarifying, confirming] {
-        let question = house.question(id).await?;
+        let question = world.question(id).await?;
         let answer = question.answer.context("no answer")?;
         let (by, channel) = (answer.by.as_str(), answer.channel.as_str());
         assert_eq!(
@@ -136,7 +136,7 @@ async fn all_with_defaults_are_answered_by_a_word_and_no_other() -> anyhow::Resu
         );
     }
     for id in [blocking, spends] {
-        let question = house.question(id).await?;
+        let question = world.question(id).await?;
         assert_eq!(
             (question.state, question.answer),
             (QuestionState::Pending, None)
@@ -154,18 +154,18 @@ async fn all_with_defaults_are_answered_by_a_word_and_no_other() -> anyhow::Resu
     let said = told(&phones, ADA, "/defaults").await?.text;
     assert!(said.starts_with("No open question has a default"), "{said}");
     assert_eq!(
-        house.question(blocking).await?.state,
+        world.question(blocking).await?.state,
         QuestionState::Pending
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_open_questions_come_in_the_order_of_the_queue() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
-    let build = built(&house, "walks", "running").await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
+    let build = built(&world, "walks", "running").await?;
     let of_build = |kind, text| -> anyhow::Result<QuestionRequest> {
         Ok(QuestionRequest {
             about: About::Build { build },
@@ -184,7 +184,7 @@ async fn the_open_questions_come_in_the_order_of_the_queue() -> anyhow::Result<(
     ];
     let number = asked.len();
     for (place, asking) in asked.into_iter().enumerate() {
-        put(&house, asking).await?;
+        put(&world, asking).await?;
         // Each has a time of its own, and is there before the next one is asked.
         got(&phones, ADA, place + 1).await?;
         clock.advance(Duration::from_secs(1));
@@ -205,7 +205,7 @@ async fn the_open_questions_come_in_the_order_of_the_queue() -> anyhow::Result<(
     };
     assert_eq!(until("all of them again", come).await?, queue);
     // While time passes: it may be waiting until Telegram takes another message.
-    house.close().await?;
+    world.close().await?;
     moves.shutdown().await;
     Ok(())
 }
@@ -214,17 +214,17 @@ async fn the_open_questions_come_in_the_order_of_the_queue() -> anyhow::Result<(
 async fn one_idea_waits_for_its_answer_the_others_go_on_and_a_restart_changes_nothing()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Rivers").await?;
     phones.message(ADA, "It is the idea rivers now").await?;
-    built(&house, "dogs", "running").await?;
-    let spec = generated(&house, "walks").await?;
+    built(&world, "dogs", "running").await?;
+    let spec = generated(&world, "walks").await?;
     let asking = QuestionRequest {
         about: About::Specification { spec },
         idea: Some(Slug::parse("walks")?),
         ..asking("multiple_architectures", "One file or many?")?
     };
-    let waiting = put(&house, asking).await?;
+    let waiting = put(&world, asking).await?;
     let asked = phones.message(ADA, "One file or many?").await?;
     assert!(asked.text.contains("walks"), "{}", asked.text);
     assert!(
@@ -234,16 +234,16 @@ async fn one_idea_waits_for_its_answer_the_others_go_on_and_a_restart_changes_no
     );
     phones.message(BOB, "One file or many?").await?;
 
-    let mut house = house;
+    let mut world = world;
     for round in 1..=2 {
         // Another idea is talked about, and the build of a third is steered.
         let said = format!("Which river, {round}?");
-        answer(&house, &said).await?;
+        answer(&world, &said).await?;
         phones.message(ADA, &said).await?;
         let told = told(&phones, ADA, &format!("/tell dogs say {round}")).await?;
         assert!(told.text.contains("of dogs hears it"), "{}", told.text);
-        assert_eq!(events(&house, "build.tell").await?.len(), round);
-        let question = house.question(waiting).await?;
+        assert_eq!(events(&world, "build.tell").await?.len(), round);
+        let question = world.question(waiting).await?;
         assert_eq!(
             (question.state, question.answer),
             (QuestionState::Pending, None)
@@ -253,15 +253,15 @@ async fn one_idea_waits_for_its_answer_the_others_go_on_and_a_restart_changes_no
             assert_eq!(put.len(), 1, "in chat {chat}, round {round}");
         }
         assert_eq!(phones.did("editmessagetext").await?.len(), 0);
-        house.close().await?;
-        house = House::open(directory.path(), &phones.server).await?;
+        world.close().await?;
+        world = BotWorld::open(directory.path(), &phones.server).await?;
     }
     // The button of before the restarts is that of the question.
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)
         .await?;
     phones.shown("Taken: Merge it").await?;
-    let answer = house.question(waiting).await?.answer.context("no answer")?;
+    let answer = world.question(waiting).await?.answer.context("no answer")?;
     assert_eq!(
         (answer.by.as_str(), answer.channel.as_str()),
         ("ada", "telegram")
@@ -271,5 +271,5 @@ async fn one_idea_waits_for_its_answer_the_others_go_on_and_a_restart_changes_no
         Ok((edits.len() == 2).then_some(()))
     })
     .await?;
-    house.close().await
+    world.close().await
 }

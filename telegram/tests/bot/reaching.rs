@@ -14,9 +14,9 @@ use ropewalk_schemas::{
 use ropewalk_store::{ChangeSet, Location, Query, Store};
 use serde_json::{Value, json};
 
-use crate::house::{ADA, BOB, GROUP, House};
 use crate::outage::{pass, running};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BOB, BotWorld, GROUP};
 
 /// How many events there were before the bot.
 const BEFORE: usize = 10_000;
@@ -62,12 +62,12 @@ async fn a_bot_that_is_switched_on_after_ten_thousand_events_sends_none_of_them(
     }
     store.close().await?;
 
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let mut changes = ChangeSet::new();
     changes.emit(began(&ids, &clock)?);
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     phones.message(ADA, "The build of walks began").await?;
-    house.ask("missing_context", "Where?").await?;
+    world.ask("missing_context", "Where?").await?;
     for chat in [ADA, BOB] {
         phones.message(chat, "Where?").await?;
         assert_eq!(
@@ -76,9 +76,9 @@ async fn a_bot_that_is_switched_on_after_ten_thousand_events_sends_none_of_them(
             "of what is new alone"
         );
     }
-    let told = house.services.store.count::<Notice>(Query::new()).await?;
+    let told = world.services.store.count::<Notice>(Query::new()).await?;
     assert_eq!(told, 4, "two things, each for two people");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,32 +88,33 @@ async fn a_question_of_code_reaches_the_technical_phone_alone_and_all_when_its_t
     let (escalate, roles) = (Duration::from_mins(20), [("bob", Role::Technical)]);
     let roles = BTreeMap::from(roles);
     let (clock, _moves) = running();
-    let house = House::open_for(directory.path(), &phones.server, &clock, escalate, &roles).await?;
-    let id = house.ask("missing_context", "Which way?").await?;
+    let world =
+        BotWorld::open_for(directory.path(), &phones.server, &clock, escalate, &roles).await?;
+    let id = world.ask("missing_context", "Which way?").await?;
     phones.message(BOB, "Which way?").await?;
     assert_eq!(phones.messages(ADA).await?, []);
-    let told = house.told(id).await?;
+    let told = world.told(id).await?;
     let receivers: Vec<&str> = told.iter().map(|notice| notice.receiver.as_str()).collect();
     assert_eq!(receivers, ["bob"]);
 
     pass(&clock, escalate).await;
     let ada = phones.message(ADA, "Which way?").await?;
-    let mut told = house.told(id).await?;
+    let mut told = world.told(id).await?;
     told.sort_by_key(|notice| notice.created_at);
     let waited = (told[1].created_at - told[0].created_at).to_std()?;
     assert!(waited >= escalate, "{waited:?}");
     assert_eq!(phones.messages(BOB).await?.len(), 1, "asked once");
     phones.press(ADA, ADA, ada.id, &ada.buttons[1].1).await?;
     phones.shown("Taken: Leave it").await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_is_told_in_the_topic_of_the_project_and_as_a_whole_where_it_has_none()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open_in_topic(directory.path(), &phones.server, 7).await?;
-    house.ask("missing_context", "First?").await?;
+    let world = BotWorld::open_in_topic(directory.path(), &phones.server, 7).await?;
+    world.ask("missing_context", "First?").await?;
     phones.message(GROUP, "First?").await?;
     phones.message(BOB, "First?").await?;
     let topics = async |chat: i64| -> anyhow::Result<Vec<Value>> {
@@ -129,7 +130,7 @@ async fn a_group_is_told_in_the_topic_of_the_project_and_as_a_whole_where_it_has
     // The chat of one person has none.
     assert_eq!(topics(BOB).await?, [Value::Null]);
     phones.fault("topicless").await?;
-    let second = house.ask("missing_context", "Second?").await?;
+    let second = world.ask("missing_context", "Second?").await?;
     let told = phones.message(GROUP, "Second?").await?;
     assert_eq!(phones.refusals().await?, 1, "the topic was asked for first");
     assert_eq!(topics(GROUP).await?, [json!(7), Value::Null]);
@@ -137,20 +138,20 @@ async fn a_group_is_told_in_the_topic_of_the_project_and_as_a_whole_where_it_has
         .press(ADA, GROUP, told.id, &told.buttons[1].1)
         .await?;
     phones.shown("Taken: Leave it").await?;
-    assert_eq!(house.told(second).await?.len(), 2);
-    house.close().await
+    assert_eq!(world.told(second).await?.len(), 2);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_that_somebody_asks_for_is_not_said_to_reach_nobody() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Where?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Where?").await?;
     for chat in [ADA, BOB] {
         phones.message(chat, "Where?").await?;
     }
     // As where a phone was linked in the moment in which it was noted that there is none.
-    let told = house.told(id).await?;
+    let told = world.told(id).await?;
     let noted = Notice {
         key: format!("telegram/{id}/"),
         receiver: String::new(),
@@ -161,14 +162,14 @@ async fn a_question_that_somebody_asks_for_is_not_said_to_reach_nobody() -> anyh
     };
     let mut changes = ChangeSet::new();
     changes.insert(&noted);
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     phones.write(ADA, ADA, "/questions").await?;
     until("that it reaches somebody", || async {
-        let told = house.told(id).await?.into_iter();
+        let told = world.told(id).await?.into_iter();
         let mut receivers: Vec<String> = told.map(|notice| notice.receiver).collect();
         receivers.sort();
         Ok((receivers == ["ada", "bob"]).then_some(()))
     })
     .await?;
-    house.close().await
+    world.close().await
 }

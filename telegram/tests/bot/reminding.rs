@@ -8,18 +8,18 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionState;
 
-use crate::house::{ADA, House};
 use crate::outage::running;
 use crate::phones::{Message, Phones, until};
+use crate::world::{ADA, BotWorld};
 
 /// How long after asking people are reminded, and again.
 const REMINDER: Duration = Duration::from_mins(30);
 
-/// Opens a house in which ada alone is asked about code.
-async fn open(directory: &Path, phones: &Phones, clock: &Clock) -> anyhow::Result<House> {
+/// Opens a world in which ada alone is asked about code.
+async fn open(directory: &Path, phones: &Phones, clock: &Clock) -> anyhow::Result<BotWorld> {
     let roles = BTreeMap::from([("ada", Role::Technical)]);
     let never = Duration::from_hours(24 * 365);
-    House::open_for(directory, &phones.server, clock, never, &roles).await
+    BotWorld::open_for(directory, &phones.server, clock, never, &roles).await
 }
 
 /// Waits until ada was asked so often, and returns the message that did last.
@@ -54,16 +54,16 @@ async fn after_fourteen_hours_of_reminders_one_message_asks_and_after_the_answer
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let (clock, mut moves) = running();
-    let mut house = open(directory.path(), &phones, &clock).await?;
-    let id = house.ask("missing_context", "Which way?").await?;
+    let mut world = open(directory.path(), &phones, &clock).await?;
+    let id = world.ask("missing_context", "Which way?").await?;
     let first = asked(&phones, 1).await?;
     let mut newest = first.clone();
     for reminder in 1..=28 {
         clock.advance(REMINDER);
         newest = asked(&phones, 1 + reminder).await?;
         if reminder == 14 {
-            house.close().await?;
-            house = open(directory.path(), &phones, &clock).await?;
+            world.close().await?;
+            world = open(directory.path(), &phones, &clock).await?;
         }
         live(&phones, &[newest.id]).await?;
     }
@@ -79,7 +79,7 @@ async fn after_fourteen_hours_of_reminders_one_message_asks_and_after_the_answer
     let of_newest: Vec<_> = of_newest.filter_map(text).collect();
     assert_eq!(of_newest.len(), 1, "{of_newest:?}");
     assert!(of_newest[0].starts_with("Answered by ada over telegram: by boat"));
-    assert_eq!(house.question(id).await?.state, QuestionState::Answered);
+    assert_eq!(world.question(id).await?.state, QuestionState::Answered);
     moves.shutdown().await;
-    house.close().await
+    world.close().await
 }

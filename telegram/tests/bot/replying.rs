@@ -10,8 +10,8 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::building::{built, events, told};
-use crate::house::{ADA, BOB, House};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BOB, BotWorld};
 
 /// More answers than are sent in a minute where each waits for those before it.
 const MANY: usize = 7;
@@ -23,18 +23,18 @@ const ANSWER: &str = "No idea is called";
 const ROW: usize = 1_024 * 1_024;
 
 /// Fills what is known of a phone, with what is to be said there, so that no more can be written down.
-async fn fill(house: &House, name: &UserSlug, replies: &[Reply]) -> anyhow::Result<()> {
-    let mut phone = linking::of(&house.services.store, name).await?;
+async fn fill(world: &BotWorld, name: &UserSlug, replies: &[Reply]) -> anyhow::Result<()> {
+    let mut phone = linking::of(&world.services.store, name).await?;
     let mut offer = BuildOffer {
         nonce: String::new(),
-        spec: SpecId(house.services.ids.next()),
+        spec: SpecId(world.services.ids.next()),
         hash: ContentHash::of(b"walks"),
-        until: house.services.clock.now(),
+        until: world.services.clock.now(),
     };
     phone.starting = Some(offer.clone());
     phone.replies = replies.to_vec();
     offer.nonce = "x".repeat(ROW - serde_json::to_string(&phone)?.len());
-    let context = house.context()?;
+    let context = world.context()?;
     linking::change(&context, name, |phone| {
         phone.starting = Some(offer.clone());
         phone.replies = replies.to_vec();
@@ -55,7 +55,7 @@ async fn answers(phones: &Phones, chat: i64) -> anyhow::Result<Vec<String>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_keeps_no_stop_waiting_and_loses_no_answer_over_a_restart() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("flood").await?;
     for number in 0..MANY {
         phones
@@ -64,13 +64,13 @@ async fn a_flood_keeps_no_stop_waiting_and_loses_no_answer_over_a_restart() -> a
     }
     phones.write(ADA, ADA, "/stopall fire").await?;
     until("the stop", || async {
-        Ok(halt::standing(&house.services.store).await?)
+        Ok(halt::standing(&world.services.store).await?)
     })
     .await?;
     phones.refusal().await?;
     assert_eq!(answers(&phones, BOB).await?, [""; 0]);
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("none").await?;
     phones.message(ADA, "Everything is stopped").await?;
     // One more shows that nothing is said twice.
@@ -82,15 +82,15 @@ async fn a_flood_keeps_no_stop_waiting_and_loses_no_answer_over_a_restart() -> a
         .map(|number| format!("{ANSWER} number-{number}; /ideas lists them."))
         .collect();
     assert_eq!(answers(&phones, BOB).await?, expected);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_a_restart()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    built(&house, "walks", "succeeded").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    built(&world, "walks", "succeeded").await?;
     let landing = told(&phones, ADA, "/land").await?;
     phones.fault("still").await?;
     phones
@@ -98,8 +98,8 @@ async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_
         .await?;
     phones.shown("Recorded").await?;
     phones.refusal().await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("none").await?;
     let edited = until("the buttons gone", || async {
         let edits = phones.did("editmessagetext").await?;
@@ -109,7 +109,7 @@ async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_
     assert_eq!(edited["message_id"], json!(landing.id));
     assert_eq!(edited["text"], "ada lets the build of walks be landed.");
 
-    house.ask("missing_context", "Which way?").await?;
+    world.ask("missing_context", "Which way?").await?;
     let asked = phones.message(ADA, "Which way?").await?;
     phones.message(BOB, "Which way?").await?;
     let refused = phones.refusals().await?;
@@ -122,8 +122,8 @@ async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_
         Ok((phones.refusals().await? > refused).then_some(()))
     })
     .await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("none").await?;
     phones.message(ADA, "What exactly?").await?;
     let sent = phones.did("sendmessage").await?;
@@ -138,16 +138,16 @@ async fn buttons_that_decided_go_and_words_are_asked_for_also_after_a_flood_and_
         asks[0]["parameters"]["reply_markup"],
         json!({ "force_reply": true })
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_can_be_written_down_of_nobody_keeps_no_stop_of_another_waiting() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let bob = UserSlug::parse("bob")?;
-    fill(&house, &bob, &[]).await?;
+    fill(&world, &bob, &[]).await?;
     let began = Instant::now();
     phones.write(BOB, BOB, "Walks").await?;
     phones.write(ADA, ADA, "/stopall fire").await?;
@@ -157,7 +157,7 @@ async fn what_can_be_written_down_of_nobody_keeps_no_stop_of_another_waiting() -
         time < Duration::from_secs(12),
         "it waited for tries: {time:?}"
     );
-    let left = events(&house, "phone.update_left").await?;
+    let left = events(&world, "phone.update_left").await?;
     let [left] = &left[..] else {
         anyhow::bail!("not one: {left:#?}");
     };
@@ -165,25 +165,25 @@ async fn what_can_be_written_down_of_nobody_keeps_no_stop_of_another_waiting() -
     assert!(why.contains("row `bob` of `phones`"), "{why}");
 
     // What was kept is done once there is room for it.
-    let context = house.context()?;
+    let context = world.context()?;
     linking::change(&context, &bob, |phone| phone.starting = None).await?;
     until("the idea", || async {
-        let ideas = house.services.store.count::<Idea>(Query::new()).await?;
+        let ideas = world.services.store.count::<Idea>(Query::new()).await?;
         Ok((ideas == 1).then_some(()))
     })
     .await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_owed_more_than_a_phone_holds_hears_of_what_could_not_be_done_and_is_heard_again()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.fault("flood").await?;
     let bob = UserSlug::parse("bob")?;
     let owed = Reply {
-        id: ReplyId(house.services.ids.next()),
+        id: ReplyId(world.services.ids.next()),
         chat: BOB,
         edits: None,
         text: "x".repeat(3_000),
@@ -191,12 +191,12 @@ async fn who_is_owed_more_than_a_phone_holds_hears_of_what_could_not_be_done_and
         wants_words: false,
         pieces: 0,
         sending: false,
-        at: house.services.clock.now(),
+        at: world.services.clock.now(),
     };
-    fill(&house, &bob, &[owed]).await?;
+    fill(&world, &bob, &[owed]).await?;
     phones.write(BOB, BOB, "Walks").await?;
     until("what was left", || async {
-        let left = events(&house, "phone.update_left").await?;
+        let left = events(&world, "phone.update_left").await?;
         Ok((left.len() == 1).then_some(()))
     })
     .await?;
@@ -204,5 +204,5 @@ async fn who_is_owed_more_than_a_phone_holds_hears_of_what_could_not_be_done_and
     let told = phones.message(BOB, "This could not be done").await?.text;
     assert!(told.contains("to be said before that is gone"), "{told}");
     phones.message(BOB, "It is the idea walks now").await?;
-    house.close().await
+    world.close().await
 }

@@ -8,8 +8,8 @@ use ropewalk_schemas::{BuildId, ComponentName, QuestionId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
 
 use crate::building::{built, built_on, told};
-use crate::house::{ADA, House};
 use crate::phones::Phones;
+use crate::world::{ADA, BotWorld};
 
 /// Adds a task to a build, as it stands.
 fn task(build: BuildId, number: u32, state: TaskState) -> anyhow::Result<Task> {
@@ -32,10 +32,10 @@ fn waiting(task: Task, question: QuestionId) -> Task {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_task_that_does_not_run_says_why_with_its_question() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     // It has one that landed, and one that failed.
-    let build = built(&house, "walks", "running").await?;
-    let question = house.ask("missing_context", "Which way?").await?;
+    let build = built(&world, "walks", "running").await?;
+    let question = world.ask("missing_context", "Which way?").await?;
     let because = |number, state, reason: &str| -> anyhow::Result<Task> {
         Ok(Task {
             reason: Some(reason.to_owned()),
@@ -52,7 +52,7 @@ async fn each_task_that_does_not_run_says_why_with_its_question() -> anyhow::Res
     ] {
         changes.insert(&task);
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     phones.message(ADA, "Which way?").await?;
     let status = told(&phones, ADA, "/status").await?.text;
     let expected = "walks: running, 1 of 7 tasks complete\n\
@@ -69,22 +69,22 @@ async fn each_task_that_does_not_run_says_why_with_its_question() -> anyhow::Res
     for number in 8..=20 {
         changes.insert(&because(number, TaskState::Ready, "waits for a free loop")?);
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     let status = told(&phones, ADA, "/status").await?.text;
     let tasks = status.lines().filter(|line| line.starts_with("• T-"));
     assert_eq!(tasks.count(), 8, "{status}");
     assert!(status.contains("\n• 10 more tasks\n"), "{status}");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_builds_of_an_idea_are_told_apart_and_nothing_is_told_twice_or_by_an_id()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let first = built(&house, "walks", "running").await?;
-    let second = built_on(&house, "walks", "running", "build/walks-2").await?;
-    let asked = house.ask("missing_context", "It is red, what now?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let first = built(&world, "walks", "running").await?;
+    let second = built_on(&world, "walks", "running", "build/walks-2").await?;
+    let asked = world.ask("missing_context", "It is red, what now?").await?;
     let with = |task: Task, reason: &str| Task {
         reason: Some(reason.to_owned()),
         ..task
@@ -97,7 +97,7 @@ async fn two_builds_of_an_idea_are_told_apart_and_nothing_is_told_twice_or_by_an
     let mut changes = ChangeSet::new();
     changes.insert(&failed);
     changes.insert(&with(task(second, 4, TaskState::Waiting)?, &owned));
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     phones.message(ADA, "what now?").await?;
     let status = told(&phones, ADA, "/status").await?.text;
     let expected = "walks on build/walks: running, 1 of 2 tasks complete\n\
@@ -108,7 +108,7 @@ async fn two_builds_of_an_idea_are_told_apart_and_nothing_is_told_twice_or_by_an
          • T-004 is waiting: waits for a.rs, which build/walks owns\n\
          1 question is open; /questions puts it again.";
     assert_eq!(status, expected);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +116,7 @@ async fn each_part_says_when_it_was_seen_last_and_whether_it_is_silent() -> anyh
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let noon = "2026-03-01T12:00:00Z".parse()?;
     let clock = Clock::manual(noon);
-    let house = House::open_at(directory.path(), &phones.server, &clock).await?;
+    let world = BotWorld::open_at(directory.path(), &phones.server, &clock).await?;
     let mut changes = ChangeSet::new();
     for (name, minutes, stopped) in [
         ("loop-1", 1, false),
@@ -136,7 +136,7 @@ async fn each_part_says_when_it_was_seen_last_and_whether_it_is_silent() -> anyh
             stopped,
         });
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     let agents = told(&phones, ADA, "/agents").await?.text;
     for line in [
         "loop-1: idle since 11:59 UTC, last seen 11:59 UTC",
@@ -146,5 +146,5 @@ async fn each_part_says_when_it_was_seen_last_and_whether_it_is_silent() -> anyh
     ] {
         assert!(agents.lines().any(|told| told == line), "{line}: {agents}");
     }
-    house.close().await
+    world.close().await
 }

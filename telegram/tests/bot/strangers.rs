@@ -11,9 +11,9 @@ use ropewalk_store::Query;
 use serde_json::json;
 
 use crate::files::said;
-use crate::house::{ADA, BOB, House, people};
 use crate::phones::{Phones, until};
 use crate::talking::answer;
+use crate::world::{ADA, BOB, BotWorld, people};
 
 /// Somebody whom nobody named.
 const STRANGER: i64 = 9;
@@ -24,8 +24,8 @@ const GROUP: i64 = -5;
 async fn strangers_and_groups_get_nothing_and_foreign_or_altered_buttons_do_nothing()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Where?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Where?").await?;
     let ada = phones.message(ADA, "Where?").await?;
     let data = ada.buttons[0].1.clone();
     phones.press(STRANGER, STRANGER, ada.id, &data).await?;
@@ -56,18 +56,18 @@ async fn strangers_and_groups_get_nothing_and_foreign_or_altered_buttons_do_noth
     assert_eq!(phones.messages(GROUP).await?, []);
     let shown = phones.did("answercallbackquery").await?;
     assert_eq!(shown.len(), 5, "bob, and four altered ones: {shown:?}");
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-    let store = &house.services.store;
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
+    let store = &world.services.store;
     assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     let cleo = UserSlug::parse("cleo")?;
-    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    let code = linking::code(&world.context()?, &people()?, &cleo).await?;
     phones
         .write(STRANGER, GROUP, &format!("/start {code}"))
         .await?;
@@ -80,28 +80,28 @@ async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
     phones.message(3, "No build yet.").await?;
     assert_eq!(phones.messages(STRANGER).await?, []);
     assert_eq!(phones.messages(GROUP).await?, []);
-    let id = house.ask("missing_context", "Where?").await?;
+    let id = world.ask("missing_context", "Where?").await?;
     let asked = phones.message(3, "Where?").await?;
     phones.press(3, 3, asked.id, &asked.buttons[1].1).await?;
     phones.shown("Taken: Leave it").await?;
-    let answer = house.question(id).await?.answer;
+    let answer = world.question(id).await?.answer;
     assert_eq!(answer.map(|answer| answer.by), Some("cleo".to_owned()));
 
     let before = phones.messages(3).await?.len();
-    assert!(linking::unlink(&house.context()?, &cleo).await?);
+    assert!(linking::unlink(&world.context()?, &cleo).await?);
     phones.write(3, 3, "/status").await?;
     phones.press(3, 3, asked.id, &asked.buttons[1].1).await?;
     phones.write(ADA, ADA, "/status").await?;
     phones.message(ADA, "No build yet.").await?;
     assert_eq!(phones.messages(3).await?.len(), before, "nobody any more");
-    assert!(!linking::unlink(&house.context()?, &cleo).await?);
-    house.close().await
+    assert!(!linking::unlink(&world.context()?, &cleo).await?);
+    world.close().await
 }
 
 /// Waits until exactly this was said in conversations.
-async fn until_said(house: &House, expected: &[&str]) -> anyhow::Result<()> {
+async fn until_said(world: &BotWorld, expected: &[&str]) -> anyhow::Result<()> {
     until(&format!("{expected:?}"), || async {
-        let said = said(house).await?;
+        let said = said(world).await?;
         let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
         Ok((texts == expected).then_some(()))
     })
@@ -112,14 +112,14 @@ async fn until_said(house: &House, expected: &[&str]) -> anyhow::Result<()> {
 async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     // As where one person did it all under a name that nobody has any more.
-    let store = &house.services.store;
+    let store = &world.services.store;
     let before = UserSlug::parse("user")?;
     let ada = linking::of(store, &UserSlug::parse("ada")?).await?;
-    linking::change(&house.context()?, &before, |phone| {
+    linking::change(&world.context()?, &before, |phone| {
         phone.linked = Some(ChatUser { user: 3, chat: 3 });
         phone.idea.clone_from(&ada.idea);
         phone.shown = ada.shown;
@@ -136,13 +136,13 @@ async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
     phones.message(3, "Nobody hears you here").await?;
     assert_eq!(phones.messages(3).await?.len(), 1);
     let cleo = UserSlug::parse("cleo")?;
-    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    let code = linking::code(&world.context()?, &people()?, &cleo).await?;
     phones.write(3, 3, &format!("/start {code}")).await?;
     phones.message(3, "This chat is linked to cleo.").await?;
-    answer(&house, "Who walks?").await?;
+    answer(&world, "Who walks?").await?;
     phones.message(3, "Who walks?").await?;
     phones.write(3, 3, "Dogs").await?;
-    until_said(&house, &["Walks", "Who walks?", "Dogs"]).await?;
+    until_said(&world, &["Walks", "Who walks?", "Dogs"]).await?;
     assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
     assert_eq!(
         store.count::<Idea>(Query::new()).await?,
@@ -150,7 +150,7 @@ async fn who_is_called_otherwise_goes_on_with_what_is_talked_about_in_the_chat()
         "it is no idea of its own"
     );
     assert_eq!(linking::of(store, &before).await?.linked, None);
-    house.close().await
+    world.close().await
 }
 
 /// Returns how much was told in the chat of who is nobody, `least` of it, once all is done that was done before: what ada asks now for
@@ -168,8 +168,8 @@ async fn told_after(phones: &Phones, least: usize, asked: usize) -> anyhow::Resu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whose_name_is_gone_hears_that_nobody_hears_them_once_a_day() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (context, before) = (house.context()?, UserSlug::parse("user")?);
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (context, before) = (world.context()?, UserSlug::parse("user")?);
     let chat = ChatUser { user: 3, chat: 3 };
     linking::change(&context, &before, |phone| phone.linked = Some(chat)).await?;
     phones.write(3, 3, "Walks").await?;
@@ -182,27 +182,27 @@ async fn whose_name_is_gone_hears_that_nobody_hears_them_once_a_day() -> anyhow:
     phones.write(3, 3, "/stopall").await?;
     phones.write(3, 3, "Walks").await?;
     assert_eq!(told_after(&phones, 2, 2).await?, 2);
-    let store = &house.services.store;
+    let store = &world.services.store;
     assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
     assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
     // Where the phone is forgotten, that is nobody at all.
     assert!(linking::unlink(&context, &before).await?);
     phones.write(3, 3, "Walks").await?;
     assert_eq!(told_after(&phones, 2, 3).await?, 2);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whom_the_configuration_names_in_a_linked_chat_goes_on_with_what_is_talked_about_there()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(BOB, BOB, "Walks").await?;
     phones.message(BOB, "It is the idea walks now").await?;
     // As where ada did it all under a name that nobody has any more, and was named with her chat since.
     let before = UserSlug::parse("user")?;
-    let bob = linking::of(&house.services.store, &UserSlug::parse("bob")?).await?;
-    linking::change(&house.context()?, &before, |phone| {
+    let bob = linking::of(&world.services.store, &UserSlug::parse("bob")?).await?;
+    linking::change(&world.context()?, &before, |phone| {
         phone.linked = Some(ChatUser {
             user: ADA,
             chat: ADA,
@@ -212,24 +212,24 @@ async fn whom_the_configuration_names_in_a_linked_chat_goes_on_with_what_is_talk
         phone.listens = true;
     })
     .await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
-    answer(&house, "Who walks?").await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    answer(&world, "Who walks?").await?;
     phones.message(ADA, "Who walks?").await?;
     phones.write(ADA, ADA, "Dogs").await?;
-    until_said(&house, &["Walks", "Who walks?", "Dogs"]).await?;
-    let store = &house.services.store;
+    until_said(&world, &["Walks", "Who walks?", "Dogs"]).await?;
+    let store = &world.services.store;
     assert_eq!(store.count::<Idea>(Query::new()).await?, 1);
     assert_eq!(linking::of(store, &before).await?.linked, None);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_good_code_links_whatever_else_happens_in_the_chat_in_that_moment() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (context, people) = (house.context()?, people()?);
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (context, people) = (world.context()?, people()?);
     let chat = ChatUser { user: 3, chat: 3 };
     let before = UserSlug::parse("user")?;
     linking::change(&context, &before, |phone| phone.linked = Some(chat)).await?;
@@ -244,18 +244,18 @@ async fn a_good_code_links_whatever_else_happens_in_the_chat_in_that_moment() ->
     written?;
     assert_eq!(linked?.name.as_str(), "cleo");
     assert_eq!(
-        linking::of(&house.services.store, &before).await?.linked,
+        linking::of(&world.services.store, &before).await?.linked,
         None
     );
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_buttons_by_the_hundred_decide_nothing_and_keep_nobody_from_answering()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let kept = house.ask("missing_context", "Which of them?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let kept = world.ask("missing_context", "Which of them?").await?;
     let ada = phones.message(ADA, "Which of them?").await?;
     let bob = phones.message(BOB, "Which of them?").await?;
     let data = &ada.buttons[0].1;
@@ -272,14 +272,14 @@ async fn forged_buttons_by_the_hundred_decide_nothing_and_keep_nobody_from_answe
             presses += 3;
         }
         let text = format!("Which way in round {round}?");
-        let id = house.ask("missing_context", &text).await?;
+        let id = world.ask("missing_context", &text).await?;
         let asked = phones.message(ADA, &text).await?;
         phones
             .press(ADA, ADA, asked.id, &asked.buttons[1].1)
             .await?;
         phones.shown("Taken: Leave it").await?;
         presses += 1;
-        let answer = house.question(id).await?.answer;
+        let answer = world.question(id).await?.answer;
         assert_eq!(answer.map(|answer| answer.by), Some("ada".to_owned()));
     }
     let shown = phones.did("answercallbackquery").await?;
@@ -288,10 +288,10 @@ async fn forged_buttons_by_the_hundred_decide_nothing_and_keep_nobody_from_answe
         presses,
         "each of theirs was taken, and no stranger's"
     );
-    assert_eq!(house.question(kept).await?.state, QuestionState::Pending);
-    let question = house.question(kept).await?;
+    assert_eq!(world.question(kept).await?.state, QuestionState::Pending);
+    let question = world.question(kept).await?;
     assert_eq!(question.answer, None);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,8 +300,8 @@ async fn posts_of_channels_and_what_is_edited_do_nothing_also_where_telegram_bri
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     // As with what happened before anybody said what is to be brought.
     phones.fault("early").await?;
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Where?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Where?").await?;
     let ada = phones.message(ADA, "Where?").await?;
     let mut post = Phones::of(ADA, GROUP, "/stopall");
     post["chat"]["type"] = json!("channel");
@@ -327,9 +327,9 @@ async fn posts_of_channels_and_what_is_edited_do_nothing_also_where_telegram_bri
     assert_eq!(phones.brought().await?, 5, "each came");
     assert_eq!(phones.messages(GROUP).await?, []);
     assert_eq!(phones.messages(ADA).await?.len(), 2);
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
-    let store = &house.services.store;
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
+    let store = &world.services.store;
     assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
     assert_eq!(store.count::<Halt>(Query::new()).await?, 0);
-    house.close().await
+    world.close().await
 }

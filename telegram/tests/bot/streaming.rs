@@ -11,13 +11,13 @@ use ropewalk_schemas::{MessageId, Slug, Subject, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House};
 use crate::phones::{self, Phones, until};
 use crate::talking::answer;
+use crate::world::{ADA, BotWorld};
 
 /// Tells of words that came, as the ideation agent does.
-fn delta(house: &House, answers: MessageId, of_try: &str, text: &str) -> anyhow::Result<()> {
-    house.services.bus.live().publish(LiveEvent {
+fn delta(world: &BotWorld, answers: MessageId, of_try: &str, text: &str) -> anyhow::Result<()> {
+    world.services.bus.live().publish(LiveEvent {
         event_type: "ideation.delta".to_owned(),
         subject: Subject::idea(&Slug::parse("walks")?),
         data: json!({ "message_id": answers, "try": of_try, "text": text }),
@@ -26,8 +26,8 @@ fn delta(house: &House, answers: MessageId, of_try: &str, text: &str) -> anyhow:
 }
 
 /// Returns the newest message of a conversation.
-async fn newest(house: &House) -> anyhow::Result<MessageId> {
-    let messages = house.services.store.list::<Message>(Query::new()).await?;
+async fn newest(world: &BotWorld) -> anyhow::Result<MessageId> {
+    let messages = world.services.store.list::<Message>(Query::new()).await?;
     messages
         .iter()
         .map(|message| message.id)
@@ -57,14 +57,14 @@ async fn becomes(phones: &Phones, message: i64, text: &str) -> anyhow::Result<Ve
 
 /// Begins an idea whose first answer begins with these words; returns what they answer, and the message that shows them.
 async fn begun(
-    house: &House,
+    world: &BotWorld,
     phones: &Phones,
     words: &str,
 ) -> anyhow::Result<(MessageId, phones::Message)> {
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
-    let answers = newest(house).await?;
-    delta(house, answers, "1", words)?;
+    let answers = newest(world).await?;
+    delta(world, answers, "1", words)?;
     let shown = phones.message(ADA, &format!("{words} …")).await?;
     Ok((answers, shown))
 }
@@ -73,11 +73,11 @@ async fn begun(
 async fn words_are_shown_while_they_come_in_one_message_that_is_not_edited_often()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (answers, shown) = begun(&house, &phones, "Who").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (answers, shown) = begun(&world, &phones, "Who").await?;
     let began = Instant::now();
     for _ in 0..40 {
-        delta(&house, answers, "1", " walks")?;
+        delta(&world, answers, "1", " walks")?;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let edited = until("an edit", || async {
@@ -90,55 +90,55 @@ async fn words_are_shown_while_they_come_in_one_message_that_is_not_edited_often
     let most = 1 + usize::try_from(took.as_secs())? / 2;
     assert!(edited <= most, "{edited} edits in {took:?}");
     // A try that broke off is forgotten with its words.
-    delta(&house, answers, "2", "Where do")?;
+    delta(&world, answers, "2", "Where do")?;
     becomes(&phones, shown.id, "Where do …").await?;
-    answer(&house, "Where do **you** walk?").await?;
+    answer(&world, "Where do **you** walk?").await?;
     becomes(&phones, shown.id, "Where do you walk?").await?;
     let told = phones.messages(ADA).await?;
     assert_eq!(told.len(), 2, "one message for the answer: {told:#?}");
 
     // The next one is another message.
-    let before = newest(&house).await?;
+    let before = newest(&world).await?;
     phones.write(ADA, ADA, "In the hills").await?;
     until("the next message", || async {
-        Ok((newest(&house).await? > before).then_some(()))
+        Ok((newest(&world).await? > before).then_some(()))
     })
     .await?;
-    answer(&house, "Which hills?").await?;
+    answer(&world, "Which hills?").await?;
     phones.message(ADA, "Which hills?").await?;
     assert_eq!(phones.messages(ADA).await?.len(), 3);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_whose_words_a_restart_cut_off_takes_their_place() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (answers, shown) = begun(&house, &phones, "Who").await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (answers, shown) = begun(&world, &phones, "Who").await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     // What comes now begins in the middle, and is not shown.
-    delta(&house, answers, "1", "in the middle")?;
+    delta(&world, answers, "1", "in the middle")?;
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-    answer(&house, "Who walks?").await?;
+    answer(&world, "Who walks?").await?;
     assert_eq!(
         becomes(&phones, shown.id, "Who walks?").await?,
         ["Who walks?"]
     );
     assert_eq!(phones.messages(ADA).await?.len(), 2);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_and_a_press_mends_those()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     // As after a death between sending them and writing that down.
     phones.fault("lost").await?;
-    delta(&house, newest(&house).await?, "1", "Who")?;
+    delta(&world, newest(&world).await?, "1", "Who")?;
     let lost = phones.message(ADA, "Who …").await?;
     let [(label, data)] = &lost.buttons[..] else {
         anyhow::bail!("not one button: {lost:?}");
@@ -146,10 +146,10 @@ async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_and_a_press_me
     assert_eq!(label, "Show the whole answer");
     phones.press(ADA, ADA, lost.id, data).await?;
     phones.shown("The answer is still being written.").await?;
-    house.close().await?;
-    let house = House::open(directory.path(), &phones.server).await?;
-    delta(&house, newest(&house).await?, "2", "Who walks")?;
-    answer(&house, "Who walks?").await?;
+    world.close().await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    delta(&world, newest(&world).await?, "2", "Who walks")?;
+    answer(&world, "Who walks?").await?;
     phones.message(ADA, "Who walks?").await?;
     phones.press(ADA, ADA, lost.id, data).await?;
     becomes(&phones, lost.id, "Who walks?").await?;
@@ -159,22 +159,22 @@ async fn an_answer_of_whose_first_words_nobody_knows_arrives_once_and_a_press_me
     let texts: Vec<&str> = told.iter().map(|one| one.text.as_str()).collect();
     assert_eq!(&texts[1..3], ["Who …", "Who walks?"], "{told:#?}");
     assert_eq!(texts.len(), 4, "each once: {told:#?}");
-    let phone = linking::of(&house.services.store, &UserSlug::parse("ada")?).await?;
+    let phone = linking::of(&world.services.store, &UserSlug::parse("ada")?).await?;
     assert_eq!((phone.repeats, phone.draft), (1, None));
-    let told = metrics::text(&metrics::list(&house.services.store).await?);
+    let told = metrics::text(&metrics::list(&world.services.store).await?);
     let counted = "ropewalk_phone_repeats_total{person=\"ada\"} 1\n";
     assert!(told.contains(counted), "it is shown: {told}");
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_answer_arrives_once_though_telegram_breaks_off_in_between() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let (_, shown) = begun(&house, &phones, "Long").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let (_, shown) = begun(&world, &phones, "Long").await?;
     phones.fault("flood").await?;
     let parts = ["a", "b", "c"].map(|letter| letter.repeat(3_000));
-    answer(&house, &parts.join("\n\n")).await?;
+    answer(&world, &parts.join("\n\n")).await?;
     becomes(&phones, shown.id, &parts[0]).await?;
     phones.refusal().await?;
     phones.fault("none").await?;
@@ -186,5 +186,5 @@ async fn a_long_answer_arrives_once_though_telegram_breaks_off_in_between() -> a
         let of_it = told.iter().filter(|one| one.text == *part).count();
         assert_eq!(of_it, 1, "{}", &part[..1]);
     }
-    house.close().await
+    world.close().await
 }

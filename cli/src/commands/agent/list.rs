@@ -23,15 +23,15 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let down_after = app.project()?.config().monitor.component_down_seconds;
         let down_after = Duration::from_secs(down_after.into());
         let now = Clock::system().now();
-        let parts = agent::list(&desk.store, self.all).await?;
-        let gone = Gone::of(&desk.project, &parts)?;
+        let parts = agent::list(&opened.store, self.all).await?;
+        let gone = Gone::of(&opened.project, &parts)?;
         let mut works = BTreeMap::new();
         for part in &parts {
-            works.insert(part.name.clone(), agent::work(part, &desk.store).await?);
+            works.insert(part.name.clone(), agent::work(part, &opened.store).await?);
         }
         let headers = [
             "part",

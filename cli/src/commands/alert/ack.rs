@@ -17,8 +17,8 @@ pub struct Ack {
 impl Ack {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let alert = alerts::acknowledge(&desk.context(), &self.cause, desk.person()?).await?;
+        let opened = app.open().await?;
+        let alert = alerts::acknowledge(&opened.context(), &self.cause, opened.person()?).await?;
         app.output.show(&alert, |alert| {
             format!("`{}` was seen by {}", alert.cause, seen(alert))
         })

@@ -20,8 +20,8 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let alerts = alert::list(&desk.store, self.all).await?;
+        let opened = app.open().await?;
+        let alerts = alert::list(&opened.store, self.all).await?;
         app.output.list(
             &alerts,
             ["cause", "severity", "since", "says", "seen by", "gone"],

@@ -27,13 +27,13 @@ impl Comment {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let said = self.comments.said()?;
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
         let head = head(&self.comments.of, &build)?;
-        let files = wiring::changed_lines(&desk.project, &app.environment, &build).await?;
-        let (context, person) = (desk.context(), desk.person()?);
+        let files = wiring::changed_lines(&opened.project, &app.environment, &build).await?;
+        let (context, person) = (opened.context(), opened.person()?);
         let spec = on_build(&context, &build, &head, &files, person, &said).await?;
-        desk.poke_or_say(&app.output)?;
+        opened.poke_or_say(&app.output)?;
         let comments = said.len();
         comments::sent(app, &CommentReceipt { spec, comments })
     }

@@ -89,16 +89,16 @@ struct Receipt {
 impl Land {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let person = desk.person()?;
+        let opened = app.open().await?;
+        let person = opened.person()?;
         person.demand(Right::Land)?;
-        let build = self.id.build(&desk).await?;
-        let context = desk
+        let build = self.id.build(&opened).await?;
+        let context = opened
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);
         if self.resolve {
             landing::land(&context, &build, Landing::Resolve, person).await?;
-            desk.poke()?;
+            opened.poke()?;
             let resolving = ResolutionReceipt {
                 build: build.id,
                 resolving: true,
@@ -118,29 +118,30 @@ impl Land {
             },
             by: person.name.to_string(),
         };
-        let comes_along = landing::comes_along(&desk.store, &build).await?;
+        let comes_along = landing::comes_along(&opened.store, &build).await?;
         if self.dry_run {
-            let shape = Shape::configured(&desk.project.config().build).with(request.shape);
+            let shape = Shape::configured(&opened.project.config().build).with(request.shape);
             let git = wiring::git(&app.environment).await?;
-            let clone = wiring::open_clone(&desk.project, git).await?;
+            let clone = wiring::open_clone(&opened.project, git).await?;
             let request = LandRequest { shape, ..request };
             let preview = land::preview(&clone, &context, &request).await;
-            let trace = Trace::load(&desk.store, &build).await?;
+            let trace = Trace::load(&opened.store, &build).await?;
             let prospect = Prospect {
                 preview: explained(preview, app)?,
                 comes_along,
                 requirements: Fulfilment::summed_up(&trace.fulfilments()),
                 without_gate: trace.lacks_gate(),
-                objections: review::objections(&desk.store, &build).await?,
+                objections: review::objections(&opened.store, &build).await?,
             };
             return app.output.show(&prospect, previewed);
         }
-        let objections = review::objections(&desk.store, &build).await?;
-        let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
+        let objections = review::objections(&opened.store, &build).await?;
+        let worker =
+            wiring::lander(&opened.project, &app.environment, opened.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
         // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
         // starts next finds that too.
-        desk.poke()?;
+        opened.poke()?;
         let LandedBuild {
             build,
             into,

@@ -19,9 +19,9 @@ pub struct Lines {
 impl Lines {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
-        let files = wiring::changed_lines(&desk.project, &app.environment, &build).await?;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
+        let files = wiring::changed_lines(&opened.project, &app.environment, &build).await?;
         let lines = lines_of_build(&build, files);
         comments::shown(app, &lines, &format!("build comment {}", build.id))
     }

@@ -28,15 +28,15 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let providers = desk.project.config().models.builders();
+        let opened = app.open().await?;
+        let providers = opened.project.config().models.builders();
         let filter = BuildFilter {
-            idea: IdeaText::find_wanted(self.idea.as_ref(), &desk).await?,
+            idea: IdeaText::find_wanted(self.idea.as_ref(), &opened).await?,
             state: self.state,
             approved: self.approved.span(),
         };
-        let rows = build::list(&desk.store, &filter, &providers).await?;
-        let runs = desk.poke()?;
+        let rows = build::list(&opened.store, &filter, &providers).await?;
+        let runs = opened.poke()?;
         let rows = rows.into_iter();
         let rows: Vec<_> = rows
             .map(|row| AttendedBuild::of(row, |row| &row.build, runs))

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::commands::event::line::human;
 use crate::error::CliError;
 use crate::ids::IdText;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// The build, and whether to stay.
 #[derive(Debug, Args)]
@@ -33,12 +33,12 @@ pub struct Log {
 impl Log {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?.record;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?.record;
         let mut shown = 0;
-        let mut transcripts = Transcripts::of(build.clone(), desk.project.state());
+        let mut transcripts = Transcripts::of(build.clone(), opened.project.state());
         if !self.follow {
-            let entries = entries(&desk, &build, &mut shown, &mut transcripts).await?;
+            let entries = entries(&opened, &build, &mut shown, &mut transcripts).await?;
             if app.output.is_json() {
                 return app.output.object(&entries);
             }
@@ -46,15 +46,15 @@ impl Log {
         }
         loop {
             // Looked at first, so that the events of the end are not missed.
-            let now = desk.store.get::<Build>(&build.id.to_string()).await?;
-            let entries = entries(&desk, &build, &mut shown, &mut transcripts).await?;
+            let now = opened.store.get::<Build>(&build.id.to_string()).await?;
+            let entries = entries(&opened, &build, &mut shown, &mut transcripts).await?;
             if print(app, &entries)?.is_break() {
                 return Ok(());
             }
             if now.is_none_or(|build| build.state.has_ended()) {
                 return Ok(());
             }
-            desk.pause().await;
+            opened.pause().await;
         }
     }
 }
@@ -101,15 +101,15 @@ fn merged<T>(ordered: Vec<(DateTime<Utc>, T)>, timed: Vec<(DateTime<Utc>, T)>) -
 
 /// Returns what came since the last call: events in the order of their positions, and passages when they were said.
 async fn entries(
-    desk: &Desk,
+    opened: &OpenProject,
     build: &Build,
     shown: &mut i64,
     transcripts: &mut Transcripts,
 ) -> Result<Vec<Entry>, CliError> {
-    let passages = transcripts.next(&desk.store).await;
+    let passages = transcripts.next(&opened.store).await;
     let passages = passages.map_err(|error| CliError::advised("failed", error))?;
     let mut lines = Vec::new();
-    for event in events(desk, build, *shown).await? {
+    for event in events(opened, build, *shown).await? {
         *shown = event.sequence;
         let line = Box::new(TimelineEvent::from(&event));
         lines.push((line.event.time, Entry::Event(line)));
@@ -120,13 +120,17 @@ async fn entries(
 }
 
 /// Returns the events of the build's chain that name it.
-async fn events(desk: &Desk, build: &Build, after: i64) -> Result<Vec<StoredEvent>, CliError> {
+async fn events(
+    opened: &OpenProject,
+    build: &Build,
+    after: i64,
+) -> Result<Vec<StoredEvent>, CliError> {
     let filter = EventFilter {
         after_sequence: Some(after),
         correlation: Some(build.correlation_id),
         ..EventFilter::default()
     };
-    let events = desk.store.events(&filter).await?;
+    let events = opened.store.events(&filter).await?;
     Ok(events
         .into_iter()
         .filter(|event| is_about(event, build.id))

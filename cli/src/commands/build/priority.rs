@@ -28,10 +28,10 @@ struct Receipt {
 impl SetPriority {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
-        builds::rank(&desk.context(), &build, self.priority, desk.person()?).await?;
-        desk.poke_or_say(&app.output)?;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
+        builds::rank(&opened.context(), &build, self.priority, opened.person()?).await?;
+        opened.poke_or_say(&app.output)?;
         let done = Receipt {
             build: build.id,
             priority: self.priority,

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::project::Project;
-use crate::wiring::{self, Again, Desk, Host};
+use crate::wiring::{self, Again, Host, OpenProject};
 
 /// How often is looked how far it has come.
 const LOOK: Duration = Duration::from_millis(200);
@@ -65,19 +65,19 @@ struct RequestDeviation {
 impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
         let build = build.into_inner();
-        let mut plan = Plan::of(&desk.store, build.clone())
+        let mut plan = Plan::of(&opened.store, build.clone())
             .await
             .map_err(|error| CliError::advised("failed", error))?;
         let into = ground::fresh(&self.into)?;
         let git = wiring::git(&app.environment).await?;
-        let before = wiring::open_clone(&desk.project, git.clone()).await?;
+        let before = wiring::open_clone(&opened.project, git.clone()).await?;
         let project = project(app, &into)?;
         ground::lay(&before, &build, &mut plan, &project).await?;
-        lay_plan(&plan, &desk, &project).await?;
-        let again = Again::new(desk.store.clone(), plan.order());
+        lay_plan(&plan, &opened, &project).await?;
+        let again = Again::new(opened.store.clone(), plan.order());
         let host = Box::pin(Host::start_again(app, project, &again)).await?;
         let stopped = follow(&host, &plan, &again, build.id).await;
         let store = host.services.store.clone();
@@ -88,7 +88,7 @@ impl Replay {
         let (stopped, strayed, done) = (stopped?, strayed?, done?);
         let after = project.open(git).await?;
         let compared = compare::compare((&before, &build), (&after, &done)).await?;
-        desk.close().await?;
+        opened.close().await?;
         let report = Report {
             build: build.id,
             into,
@@ -117,10 +117,10 @@ fn project(app: &App, into: &Path) -> Result<Project, CliError> {
 }
 
 /// Writes the plan into the state of the replay.
-async fn lay_plan(plan: &Plan, desk: &Desk, project: &Project) -> Result<(), CliError> {
+async fn lay_plan(plan: &Plan, opened: &OpenProject, project: &Project) -> Result<(), CliError> {
     let location = wiring::location(project)?;
-    let store = Store::open(&location, desk.clock.clone()).await?;
-    let laid = plan.lay(&desk.store, &store).await;
+    let store = Store::open(&location, opened.clock.clone()).await?;
+    let laid = plan.lay(&opened.store, &store).await;
     store.close().await?;
     laid.map_err(|error| CliError::advised("failed", error))
 }

@@ -34,13 +34,13 @@ struct Receipt {
 impl Retry {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
-        let (context, person) = (desk.context(), desk.person()?);
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
+        let (context, person) = (opened.context(), opened.person()?);
         let said = (!self.words.is_empty()).then(|| self.words.join(" "));
         let guidance = self.guidance.or(said);
         let runs = tasks::retry(&context, &build, &self.task, person, guidance).await?;
-        desk.poke_or_say(&app.output)?;
+        opened.poke_or_say(&app.output)?;
         let done = Receipt {
             build: build.id,
             task: self.task,

@@ -34,15 +34,15 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?.record;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?.record;
         if self.requirement.is_none() && self.commit.is_none() {
-            let providers = desk.project.config().models.builders();
-            let shown = build::show(&desk.store, build, &providers).await?;
-            let attended = AttendedBuild::of(shown, |shown| &shown.build, desk.poke()?);
+            let providers = opened.project.config().models.builders();
+            let shown = build::show(&opened.store, build, &providers).await?;
+            let attended = AttendedBuild::of(shown, |shown| &shown.build, opened.poke()?);
             return app.output.show(&attended, human);
         }
-        let trace = Trace::load(&desk.store, &build).await?;
+        let trace = Trace::load(&opened.store, &build).await?;
         if let Some(wanted) = &self.requirement {
             let traced = trace.requirement(wanted);
             let list = format!("build show {}", build.id);
@@ -130,7 +130,7 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
         counted(spending.calls, "model call")
     )
     .ok();
-    writeln!(text, "quoted     {}", Price::told(build.quote.as_ref())).ok();
+    writeln!(text, "quoted     {}", Price::in_words(build.quote.as_ref())).ok();
     if let Some(against) = shown.against_quote() {
         writeln!(text, "{}    {against}", came_to(build)).ok();
     }

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::commands::question::answer_command as answer;
 use crate::error::{CliError, UNKNOWN};
 use crate::ids::IdText;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// How long the answer of the build agent is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,17 +36,17 @@ pub(super) async fn steer(
     reason: Option<String>,
     app: &App,
 ) -> Result<(), CliError> {
-    let desk = app.desk().await?;
-    let person = desk.person()?;
-    let build = named(id, &desk, person).await?;
-    let context = desk.context();
+    let opened = app.open().await?;
+    let person = opened.person()?;
+    let build = named(id, &opened, person).await?;
+    let context = opened.context();
     let wished = builds::steer(&context, &build, wish, person, reason).await?;
-    let now = if desk.poke_or_say(&app.output)? {
-        outcome(&desk, (wish, wished), build.record).await?
+    let now = if opened.poke_or_say(&app.output)? {
+        outcome(&opened, (wish, wished), build.record).await?
     } else {
         build.record
     };
-    let why = standstill(&desk, wish, &now).await?;
+    let why = standstill(&opened, wish, &now).await?;
     let done = Receipt {
         build: now.id,
         state: now.state,
@@ -60,14 +60,14 @@ pub(super) async fn steer(
 /// Finds the build that `id` names, for somebody who may steer it.
 pub(super) async fn named(
     id: &IdText,
-    desk: &Desk,
+    opened: &OpenProject,
     person: &Person,
 ) -> Result<Versioned<Build>, CliError> {
     // Before anything is looked up for somebody who may not.
     person.demand(Right::Stop)?;
-    match id.build(desk).await {
+    match id.build(opened).await {
         Ok(build) => Ok(build),
-        Err(unknown) => Err(specification(id, desk).await?.unwrap_or(unknown)),
+        Err(unknown) => Err(specification(id, opened).await?.unwrap_or(unknown)),
     }
 }
 
@@ -81,14 +81,18 @@ fn told(done: &Receipt, why: &str) -> String {
 }
 
 /// Says why a build that was to go on stands still, if it does: it may do so again at once, since it waits for a person.
-async fn standstill(desk: &Desk, wish: Wish, now: &Build) -> Result<Option<String>, CliError> {
+async fn standstill(
+    opened: &OpenProject,
+    wish: Wish,
+    now: &Build,
+) -> Result<Option<String>, CliError> {
     if wish != Wish::Resume || now.state != BuildState::Paused {
         return Ok(None);
     }
     let Some(why) = &now.reason else {
         return Ok(None);
     };
-    let next = match answer(&awaited(&desk.store, now).await?) {
+    let next = match answer(&awaited(&opened.store, now).await?) {
         Some(next) => next,
         None => format!("`ropewalk build show {}` says more", now.id),
     };
@@ -96,18 +100,18 @@ async fn standstill(desk: &Desk, wish: Wish, now: &Build) -> Result<Option<Strin
 }
 
 /// Says that `id` names a specification and no build, if so.
-async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, CliError> {
-    let Ok(spec) = id.specification(desk).await else {
+async fn specification(id: &IdText, opened: &OpenProject) -> Result<Option<CliError>, CliError> {
+    let Ok(spec) = id.specification(opened).await else {
         return Ok(None);
     };
-    let wrong = misnamed(&desk.store, &spec, id.to_string()).await?;
+    let wrong = misnamed(&opened.store, &spec, id.to_string()).await?;
     Ok(Some(CliError::advised(UNKNOWN, wrong)))
 }
 
 /// Returns the build once it has done what was wished, or whatever the wish came to; or as it stands when that takes too
 /// long.
 async fn outcome(
-    desk: &Desk,
+    opened: &OpenProject,
     (wish, wished): (Wish, EventId),
     before: Build,
 ) -> Result<Build, CliError> {
@@ -117,22 +121,22 @@ async fn outcome(
         states: vec![DeliveryState::Open],
         ..DeliveryFilter::default()
     };
-    let done = desk
+    let done = opened
         .wait_for(PATIENCE, || async {
             // Looked at first: what came of the wish is in the build by the time that nobody is to hear it any more.
-            let is_handled = desk.store.deliveries(&open).await?.is_empty();
-            let build = stored(desk, id).await?;
+            let is_handled = opened.store.deliveries(&open).await?.is_empty();
+            let build = stored(opened, id).await?;
             Ok(build.filter(|build| is_handled || wish.is_fulfilled(build)))
         })
         .await?;
     match done {
         Some(done) => Ok(done),
-        None => Ok(stored(desk, id).await?.unwrap_or(before)),
+        None => Ok(stored(opened, id).await?.unwrap_or(before)),
     }
 }
 
-async fn stored(desk: &Desk, id: BuildId) -> Result<Option<Build>, CliError> {
-    let build = desk.store.get::<Build>(&id.to_string()).await?;
+async fn stored(opened: &OpenProject, id: BuildId) -> Result<Option<Build>, CliError> {
+    let build = opened.store.get::<Build>(&id.to_string()).await?;
     Ok(build.map(|build| build.record))
 }
 

@@ -34,10 +34,10 @@ impl Stop {
 }
 
 async fn preview(id: &IdText, app: &App) -> Result<(), CliError> {
-    let desk = app.desk().await?;
-    let person = desk.person()?;
-    let build = named(id, &desk, person).await?;
-    let preview = builds::preview_stop(&desk.store, &build, person).await?;
+    let opened = app.open().await?;
+    let person = opened.person()?;
+    let build = named(id, &opened, person).await?;
+    let preview = builds::preview_stop(&opened.store, &build, person).await?;
     app.output.show(&preview, told)
 }
 

@@ -32,13 +32,13 @@ struct Receipt {
 impl Tell {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let build = self.id.build(&desk).await?;
-        let known = tasks::of_build(&desk.store, build.id).await?;
+        let opened = app.open().await?;
+        let build = self.id.build(&opened).await?;
+        let known = tasks::of_build(&opened.store, build.id).await?;
         let (named, text) = parted(&self.words, &known);
-        let (context, person) = (desk.context(), desk.person()?);
+        let (context, person) = (opened.context(), opened.person()?);
         let tasks = tasks::tell(&context, &build, named, person, &text).await?;
-        desk.poke_or_say(&app.output)?;
+        opened.poke_or_say(&app.output)?;
         let done = Receipt {
             build: build.id,
             tasks,

@@ -122,7 +122,7 @@ fn told(seen: &EvidenceView) -> String {
         writeln!(text, "    {finding}").ok();
     }
     if let Some(proof) = seen.proof {
-        writeln!(text, "    its own check {}", proof.told()).ok();
+        writeln!(text, "    its own check {}", proof.in_words()).ok();
     }
     if !seen.not_run.is_empty() {
         writeln!(text, "    not run: {}", seen.not_run.join(", ")).ok();

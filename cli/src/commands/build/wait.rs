@@ -14,7 +14,7 @@ use crate::commands::question::{answer_command, commands_of};
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::in_short;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// Nobody waits longer: a year.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
@@ -35,17 +35,17 @@ pub struct Wait {
 impl Wait {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let found = self.id.build(&desk).await?;
+        let opened = app.open().await?;
+        let found = self.id.build(&opened).await?;
         let id = found.id;
-        if !found.state.has_ended() && !desk.poke()? {
+        if !found.state.has_ended() && !opened.poke()? {
             app.output.note(&format!("{NOTHING_RUNS}; {GOES_ON}"))?;
         }
         let limit = self.at_most.map_or(FOR_EVER, Duration::from_secs);
-        let Some(build) = end_of(&desk, app, id, limit).await? else {
-            let now = desk.store.get::<Build>(&id.to_string()).await?;
+        let Some(build) = end_of(&opened, app, id, limit).await? else {
+            let now = opened.store.get::<Build>(&id.to_string()).await?;
             let asked = match now {
-                Some(build) => awaited(&desk.store, &build).await?,
+                Some(build) => awaited(&opened.store, &build).await?,
                 None => Vec::new(),
             };
             let next = answer_command(&asked);
@@ -73,22 +73,22 @@ impl Wait {
 
 /// Waits until a build has ended; what it asks meanwhile is told once.
 async fn end_of(
-    desk: &Desk,
+    opened: &OpenProject,
     app: &App,
     id: BuildId,
     limit: Duration,
 ) -> Result<Option<Build>, CliError> {
-    let deadline = desk.clock.now() + limit;
+    let deadline = opened.clock.now() + limit;
     let mut asked: HashSet<QuestionId> = HashSet::new();
     loop {
-        let found = desk.store.get::<Build>(&id.to_string()).await?;
+        let found = opened.store.get::<Build>(&id.to_string()).await?;
         let build = found
             .ok_or_else(|| CliError::unknown("build", id, "build list"))?
             .record;
         if build.state.has_ended() {
             return Ok(Some(build));
         }
-        for question in awaited(&desk.store, &build).await? {
+        for question in awaited(&opened.store, &build).await? {
             if asked.insert(question.id) {
                 let text = in_short(&question.text, LETTERS);
                 let next = commands_of(question.id);
@@ -96,9 +96,9 @@ async fn end_of(
                     .note(&format!("it waits for your answer: {text}: {next}"))?;
             }
         }
-        if desk.clock.now() >= deadline {
+        if opened.clock.now() >= deadline {
             return Ok(None);
         }
-        desk.pause().await;
+        opened.pause().await;
     }
 }

@@ -27,9 +27,9 @@ struct Receipt {
 impl Discard {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         if self.dry_run {
-            let found = dead_letters::preview(&desk.store, &self.id, desk.person()?).await?;
+            let found = dead_letters::preview(&opened.store, &self.id, opened.person()?).await?;
             let letter = DeadLetterRow::from(found);
             return app.output.show(&letter, |letter| {
                 format!(
@@ -38,9 +38,9 @@ impl Discard {
                 )
             });
         }
-        dead_letters::discard(&desk.store, &self.id, desk.person()?).await?;
+        dead_letters::discard(&opened.store, &self.id, opened.person()?).await?;
         // What came after it on the same entity may go on.
-        desk.poke()?;
+        opened.poke()?;
         let done = Receipt {
             id: self.id.to_string(),
             discarded: true,

@@ -18,8 +18,8 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let letters = dead_letter::list(&desk.store, self.limit).await?;
+        let opened = app.open().await?;
+        let letters = dead_letter::list(&opened.store, self.limit).await?;
         app.output.list(
             &letters,
             ["id", "event", "subject", "state", "tries", "error"],

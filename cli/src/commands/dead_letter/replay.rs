@@ -23,9 +23,9 @@ struct Receipt {
 impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        dead_letters::replay(&desk.store, &self.id, desk.person()?).await?;
-        desk.poke_or_say(&app.output)?;
+        let opened = app.open().await?;
+        dead_letters::replay(&opened.store, &self.id, opened.person()?).await?;
+        opened.poke_or_say(&app.output)?;
         let done = Receipt {
             id: self.id.to_string(),
             replayed: true,

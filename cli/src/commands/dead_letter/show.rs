@@ -18,8 +18,8 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let shown = dead_letter::show(&desk.store, &self.id).await?;
+        let opened = app.open().await?;
+        let shown = dead_letter::show(&opened.store, &self.id).await?;
         let shown = shown.ok_or_else(|| unknown(&self.id))?;
         app.output.show(&shown, |shown| {
             let letter = &shown.letter;

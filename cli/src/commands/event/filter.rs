@@ -6,7 +6,7 @@ use ropewalk_store::EventFilter;
 
 use crate::error::CliError;
 use crate::ids::ChainText;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// Which events.
 #[derive(Debug, Args)]
@@ -27,9 +27,9 @@ pub struct Filter {
 
 impl Filter {
     /// Returns the filter as the store takes it.
-    pub async fn build(self, desk: &Desk) -> Result<EventFilter, CliError> {
+    pub async fn build(self, opened: &OpenProject) -> Result<EventFilter, CliError> {
         let correlation = match &self.correlation {
-            Some(chain) => Some(chain.find(desk).await?),
+            Some(chain) => Some(chain.find(opened).await?),
             None => None,
         };
         Ok(EventFilter {

@@ -24,13 +24,13 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let mut filter = self.filter.build(&desk).await?;
+        let opened = app.open().await?;
+        let mut filter = self.filter.build(&opened).await?;
         let within = self.within.span();
         (filter.from, filter.until) = (within.since, within.until);
         filter.newest_first = true;
         filter.limit = Some(self.limit);
-        let mut lines = event::list(&desk.store, &filter).await?;
+        let mut lines = event::list(&opened.store, &filter).await?;
         lines.reverse();
         if app.output.is_json() {
             return app.output.object(&lines);

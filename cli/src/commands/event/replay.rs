@@ -42,13 +42,13 @@ impl From<ReplayError> for CliError {
 impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let (name, person) = (&self.subscriber, desk.person()?);
-        let from = self.from.position(&desk).await?;
-        let events = subscribers::replay(&desk.store, name, from, person).await?;
+        let opened = app.open().await?;
+        let (name, person) = (&self.subscriber, opened.person()?);
+        let from = self.from.position(&opened).await?;
+        let events = subscribers::replay(&opened.store, name, from, person).await?;
         // Where there is none, nothing is recorded either.
         if events > 0 {
-            desk.poke_or_say(&app.output)?;
+            opened.poke_or_say(&app.output)?;
         }
         let done = Receipt {
             subscriber: self.subscriber,

@@ -19,8 +19,8 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let shown = event::show(&desk.store, self.id.find(&desk).await?).await?;
+        let opened = app.open().await?;
+        let shown = event::show(&opened.store, self.id.find(&opened).await?).await?;
         let shown = shown.ok_or_else(|| self.id.unknown())?;
         app.output.show(&shown, human)
     }

@@ -24,17 +24,17 @@ pub struct Tail {
 impl Tail {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let mut filter = self.filter.build(&desk).await?;
+        let opened = app.open().await?;
+        let mut filter = self.filter.build(&opened).await?;
         let mut last = match self.after {
             Some(after) => after,
-            None => desk.store.last_sequence().await?,
+            None => opened.store.last_sequence().await?,
         };
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
             filter.after_sequence = Some(last);
             filter.limit = Some(u32::try_from(left.min(500)).unwrap_or(500));
-            let events = event::list(&desk.store, &filter).await?;
+            let events = event::list(&opened.store, &filter).await?;
             for event in &events {
                 last = event.sequence;
                 left -= 1;
@@ -43,7 +43,7 @@ impl Tail {
                 }
             }
             if events.is_empty() {
-                desk.pause().await;
+                opened.pause().await;
             }
         }
         Ok(())

@@ -33,10 +33,10 @@ struct Receipt {
 impl Abandon {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let slug = self.idea.find_whole(&desk).await?;
-        let person = desk.person()?;
-        let preview = ideas::preview_abandonment(&desk.store, &slug, person).await;
+        let opened = app.open().await?;
+        let slug = self.idea.find_whole(&opened).await?;
+        let person = opened.person()?;
+        let preview = ideas::preview_abandonment(&opened.store, &slug, person).await;
         let preview = preview.map_err(refused)?;
         if self.dry_run {
             return app.output.show(&preview, |preview| {
@@ -47,9 +47,9 @@ impl Abandon {
             app.output.note(&preview.in_words())?;
             App::confirm(&format!("Abandon {slug}? It cannot be taken back."))?;
         }
-        let abandoned = ideas::abandon(&desk.context(), &slug, person, self.reason).await;
+        let abandoned = ideas::abandon(&opened.context(), &slug, person, self.reason).await;
         abandoned.map_err(refused)?;
-        desk.poke_or_say(&app.output)?;
+        opened.poke_or_say(&app.output)?;
         let done = Receipt { idea: slug };
         app.output
             .show(&done, |done| format!("abandoned {}", done.idea))

@@ -35,9 +35,9 @@ struct Receipt {
 impl Attach {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let slug = self.idea.find(&desk).await?;
-        let idea = desk.store.get::<Idea>(slug.as_str()).await?;
+        let opened = app.open().await?;
+        let slug = self.idea.find(&opened).await?;
+        let idea = opened.store.get::<Idea>(slug.as_str()).await?;
         let idea = idea.ok_or_else(|| CliError::unknown("idea", &slug, "idea list"))?;
         let bytes = read(&self.file)?;
         let name = self.file.file_name().unwrap_or_default().to_string_lossy();
@@ -48,10 +48,10 @@ impl Attach {
             words: &self.say,
             note: "",
         };
-        let (context, user) = (desk.context(), &desk.person()?.name);
-        let state = desk.project.state();
+        let (context, user) = (opened.context(), &opened.person()?.name);
+        let state = opened.project.state();
         let attached = attachments::attach(&context, state, idea.session, user, sent).await?;
-        desk.poke()?;
+        opened.poke()?;
         let kept = Receipt {
             idea: attached.said.idea,
             message: attached.said.message,

@@ -28,16 +28,16 @@ struct EndedBefore {
 impl Done {
     /// Runs the verb; a conversation that has ended already is none that failed to.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let open = match self.idea.find(&desk).await {
-            Ok(slug) => match ideas::unfinished(&desk.store, &slug).await {
+        let opened = app.open().await?;
+        let open = match self.idea.find(&opened).await {
+            Ok(slug) => match ideas::unfinished(&opened.store, &slug).await {
                 Ok(_) => Ok(None),
                 Err(ChatError::Complete { idea, next }) => Ok(Some(EndedBefore { idea, next })),
                 Err(error) => Err(error.into()),
             },
             Err(error) => Err(error),
         };
-        desk.close().await?;
+        opened.close().await?;
         if let Some(ended) = open? {
             return app.output.show(&ended, |EndedBefore { idea, next }| {
                 format!("the idea `{idea}` is complete already; {next}")

@@ -23,13 +23,13 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let filter = IdeaFilter {
             state: self.state,
             begun: self.begun.span(),
             words: None,
         };
-        let rows = idea::list(&desk.store, &filter).await?;
+        let rows = idea::list(&opened.store, &filter).await?;
         app.output.list(
             &rows,
             ["idea", "title", "state", "phase", "confidence", "begun"],

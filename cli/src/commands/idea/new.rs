@@ -65,17 +65,17 @@ impl New {
         let words = self.title.join(" ");
         // Words alone are the first message, whose beginning is the title.
         let title = self.text.is_some().then(|| words.clone());
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let opening = Opening {
-            user: desk.person()?.name.clone(),
+            user: opened.person()?.name.clone(),
             title,
             text: self.text.unwrap_or(words),
             slug: self.slug,
             kind: self.kind.map(Into::into),
             whole: false,
         };
-        let started = ideas::start(&desk.context(), opening).await?;
-        desk.poke()?;
+        let started = ideas::start(&opened.context(), opening).await?;
+        opened.poke()?;
         let begun = Receipt {
             slug: started.idea,
             session: started.session,

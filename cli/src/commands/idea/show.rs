@@ -24,10 +24,10 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let folder = |idea: &Idea| desk.project.places().idea_folder(&idea.user, &idea.slug);
-        let slug = self.idea.find(&desk).await?;
-        let shown = idea::show(&desk.store, &slug, folder)
+        let opened = app.open().await?;
+        let folder = |idea: &Idea| opened.project.places().idea_folder(&idea.user, &idea.slug);
+        let slug = self.idea.find(&opened).await?;
+        let shown = idea::show(&opened.store, &slug, folder)
             .await?
             .ok_or_else(|| CliError::unknown("idea", &slug, "idea list"))?;
         app.output.show(&shown, human)

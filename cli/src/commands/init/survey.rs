@@ -1,7 +1,6 @@
 //! Looks at a repository for `init`: its stacks, and whether their tests pass on it as it is.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_config::{Environment, StackProfiles};
@@ -107,7 +106,7 @@ async fn attempt(
     if checks.is_empty() {
         return Ok(Vec::new());
     }
-    let runner = match confined(clone.state(), &app.environment).await {
+    let runner = match confined(clone, &app.environment).await {
         Ok(runner) => runner,
         Err(why) => {
             let why = format!("not run: {why}");
@@ -141,8 +140,9 @@ async fn attempt(
     Ok(tried)
 }
 
-async fn confined(state: &Path, environment: &Environment) -> Result<CommandRunner, Words> {
-    let sandbox = wiring::sandbox_of(state, environment, Egress::none()).await?;
+async fn confined(clone: &LocalClone, environment: &Environment) -> Result<CommandRunner, Words> {
+    let places = (clone.state(), clone.user().path.as_path());
+    let sandbox = wiring::sandbox_of(places, environment, Egress::none()).await?;
     let runner = CommandRunner::new(wiring::child_environment(environment));
     Ok(runner.confined(Some(sandbox)))
 }

@@ -77,10 +77,10 @@ struct Receipt {
 impl Add {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let person = desk.person()?;
-        let remembered = knowledge::remember(&desk.context(), self.remark(), person).await?;
-        desk.poke()?;
+        let opened = app.open().await?;
+        let person = opened.person()?;
+        let remembered = knowledge::remember(&opened.context(), self.remark(), person).await?;
+        opened.poke()?;
         let outcome = match remembered {
             RemarkOutcome::Added(_) => "added",
             RemarkOutcome::SeenAgain { .. } => "seen-again",

@@ -23,9 +23,9 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let kind = self.kind.map(Into::into);
-        let items = knowledge::list(&desk.store, kind, self.all).await?;
+        let items = knowledge::list(&opened.store, kind, self.all).await?;
         app.output.list(&items, HEADER, row)
     }
 }

@@ -21,9 +21,9 @@ pub struct Search {
 impl Search {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let words = self.words.join(" ");
-        let items = knowledge::search(&desk.store, &words, self.limit).await?;
+        let items = knowledge::search(&opened.store, &words, self.limit).await?;
         app.output.list(&items, HEADER, row)
     }
 }

@@ -22,12 +22,12 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let item = self
             .id
-            .find::<KnowledgeItem>(&desk, "knowledge item", "knowledge search");
+            .find::<KnowledgeItem>(&opened, "knowledge item", "knowledge search");
         let item = item.await?.record;
-        let shown = knowledge::show(&desk.store, item).await?;
+        let shown = knowledge::show(&opened.store, item).await?;
         app.output.show(&shown, human)
     }
 }
@@ -90,7 +90,7 @@ fn human(shown: &KnowledgeView) -> String {
         .ok();
     }
     for usage in &shown.uses {
-        let effect = InjectionOutcome::of(usage).told();
+        let effect = InjectionOutcome::of(usage).in_words();
         writeln!(
             text,
             "used in     task {} of specification {}: {effect}",

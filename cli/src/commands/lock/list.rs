@@ -18,8 +18,8 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let leases = lock::list(&desk.store, self.all).await?;
+        let opened = app.open().await?;
+        let leases = lock::list(&opened.store, self.all).await?;
         app.output.list(
             &leases,
             [

@@ -19,8 +19,8 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let notices = notice::list(&desk.store, self.all).await?;
+        let opened = app.open().await?;
+        let notices = notice::list(&opened.store, self.all).await?;
         app.output.list(
             &notices,
             [

@@ -51,9 +51,9 @@ impl UnlinkReceipt {
 impl Link {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let name = meant(self.name, desk.person()?)?;
-        let (context, people) = (desk.context(), &desk.project.people);
+        let opened = app.open().await?;
+        let name = meant(self.name, opened.person()?)?;
+        let (context, people) = (opened.context(), &opened.project.people);
         if self.undo {
             let unlinked = phones::unlink(&context, &name).await;
             let unlinked = unlinked.map_err(|error| CliError::advised("failed", error))?;
@@ -62,16 +62,16 @@ impl Link {
                 name,
                 unlinked,
             };
-            desk.close().await?;
+            opened.close().await?;
             return app.output.show(&receipt, UnlinkReceipt::told);
         }
-        if desk.project.config().telegram.token_variable.is_none() {
+        if opened.project.config().telegram.token_variable.is_none() {
             let next = "`telegram.token_variable` sets one up, as `docs/telegram.md` shows";
             return Err(CliError::refused("link", ("there is no bot", next)));
         }
         let code = phones::code(&context, people, &name).await;
         let code = code.map_err(|error| CliError::advised("link", error))?;
-        desk.close().await?;
+        opened.close().await?;
         app.output.show(&LinkReceipt { name, code }, |made| {
             format!(
                 "send this to the bot from the phone of {}, within 15 minutes:\n\n/start {}",

@@ -15,7 +15,7 @@ use crate::app::{App, forget_what_was_typed};
 use crate::error::CliError;
 use crate::ids::{IdText, last_digits};
 use crate::output::clean;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// Where the answers of this verb come from.
 const CHANNEL: &str = "cli";
@@ -59,29 +59,29 @@ impl From<AcceptedAnswer> for Receipt {
 impl Answer {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let person = desk.person()?;
+        let opened = app.open().await?;
+        let person = opened.person()?;
         let Some(id) = self.id else {
-            let answered = questions::answer_defaults(&desk.context(), person, CHANNEL).await?;
+            let answered = questions::answer_defaults(&opened.context(), person, CHANNEL).await?;
             let done: Vec<Receipt> = answered.into_iter().map(Receipt::from).collect();
             if !done.is_empty() {
-                desk.poke_or_say(&app.output)?;
+                opened.poke_or_say(&app.output)?;
             }
             return app.output.list(&done, ["question", "answer"], |done| {
                 [done.id.to_string(), done.answer.clone()]
             });
         };
         let question = id
-            .find::<Question>(&desk, "question", "question list")
+            .find::<Question>(&opened, "question", "question list")
             .await?
             .record;
         let text = if self.text.is_empty() {
-            ask(app, &desk, &question)?
+            ask(app, &opened, &question)?
         } else {
             self.text.join(" ")
         };
-        let done = answer(&desk, &question, &text, person).await?;
-        desk.poke_or_say(&app.output)?;
+        let done = answer(&opened, &question, &text, person).await?;
+        opened.poke_or_say(&app.output)?;
         app.output.show(&done, |done| {
             let next = done.next.as_ref();
             let next = next.map_or_else(String::new, |next| format!("\n{next}"));
@@ -91,12 +91,12 @@ impl Answer {
 }
 
 async fn answer(
-    desk: &Desk,
+    opened: &OpenProject,
     question: &Question,
     text: &str,
     person: &Person,
 ) -> Result<Receipt, CliError> {
-    let answered = questions::answer(&desk.context(), question.id, text, person, CHANNEL).await?;
+    let answered = questions::answer(&opened.context(), question.id, text, person, CHANNEL).await?;
     Ok(Receipt {
         next: next(question, answered.choice.as_ref()),
         ..answered.into()
@@ -133,7 +133,7 @@ fn next(question: &Question, choice: Option<&ChoiceId>) -> Option<String> {
 }
 
 /// Shows the question on the terminal and asks for the answer.
-fn ask(app: &App, desk: &Desk, question: &Question) -> Result<String, CliError> {
+fn ask(app: &App, opened: &OpenProject, question: &Question) -> Result<String, CliError> {
     if question.state != QuestionState::Pending {
         let text = format!("question `{}` is already {}", question.id, question.state);
         return Err(CliError::refused("question", text));
@@ -143,7 +143,7 @@ fn ask(app: &App, desk: &Desk, question: &Question) -> Result<String, CliError> 
         let text = ("an answer is missing", format!("add {choices}"));
         return Err(CliError::usage(text));
     }
-    app.output.note(&whole(question, desk.project.state()))?;
+    app.output.note(&whole(question, opened.project.state()))?;
     forget_what_was_typed();
     let answered = if question.choices.is_empty() || question.free_text {
         inquire::Text::new("Your answer (an id, a number, or words):").prompt()

@@ -28,9 +28,9 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
-        let found = question::list(&desk.store, idea.as_ref(), self.all).await?;
+        let opened = app.open().await?;
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &opened).await?;
+        let found = question::list(&opened.store, idea.as_ref(), self.all).await?;
         app.output.list(
             &found,
             [

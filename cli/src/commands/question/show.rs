@@ -24,14 +24,14 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let opened = app.open().await?;
         let question = self
             .id
-            .find::<Question>(&desk, "question", "question list")
+            .find::<Question>(&opened, "question", "question list")
             .await?
             .record;
         app.output.show(&QuestionView::from(question), |shown| {
-            whole(&shown.question, desk.project.state())
+            whole(&shown.question, opened.project.state())
         })
     }
 }

@@ -20,9 +20,9 @@ pub struct List {
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let idea = IdeaText::find_wanted(self.idea.as_ref(), &desk).await?;
-        let reviews = review::list(&desk.store, idea.as_ref()).await?;
+        let opened = app.open().await?;
+        let idea = IdeaText::find_wanted(self.idea.as_ref(), &opened).await?;
+        let reviews = review::list(&opened.store, idea.as_ref()).await?;
         app.output.list(
             &reviews,
             ["id", "idea", "of", "objections", "lessons", "at"],

@@ -12,7 +12,7 @@ use crate::commands::knowledge::word;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::time;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// The review.
 #[derive(Debug, Args)]
@@ -24,25 +24,29 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let found = self.found(&desk).await?;
-        let shown = review::show(&desk.store, found).await?;
+        let opened = app.open().await?;
+        let found = self.found(&opened).await?;
+        let shown = review::show(&opened.store, found).await?;
         app.output.show(&shown, human)
     }
 
-    async fn found(&self, desk: &Desk) -> Result<Review, CliError> {
-        let unknown = match self.id.find::<Review>(desk, "review", "review list").await {
+    async fn found(&self, opened: &OpenProject) -> Result<Review, CliError> {
+        let unknown = match self
+            .id
+            .find::<Review>(opened, "review", "review list")
+            .await
+        {
             Ok(review) => return Ok(review.record),
             // Digits that several reviews begin with may still name one build.
             Err(error) if error.is_unknown() || error.is_ambiguous() => error,
             Err(error) => return Err(error),
         };
-        let build = match self.id.build(desk).await {
+        let build = match self.id.build(opened).await {
             Ok(build) => build,
             Err(error) if error.is_unknown() || error.is_ambiguous() => return Err(unknown),
             Err(error) => return Err(error),
         };
-        let newest = review::of_build(&desk.store, build.id).await?;
+        let newest = review::of_build(&opened.store, build.id).await?;
         newest.ok_or_else(|| {
             let text = (
                 format!("build `{}` was not reviewed", build.id),

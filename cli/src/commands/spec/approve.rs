@@ -15,7 +15,7 @@ use super::hash::HashText;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// How long the beginning of the build is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,28 +49,28 @@ struct Receipt {
 impl Approve {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?.record;
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?.record;
         let hash = match self.hash {
             Some(hash) => hash.of(&spec).ok_or_else(|| not_newest(&hash, &spec))?,
-            None => ask(app, &desk, &spec).await?,
+            None => ask(app, &opened, &spec).await?,
         };
-        let departures = departures(&desk, &spec).await?;
+        let departures = departures(&opened, &spec).await?;
         let ApprovedRevision {
             spec,
             revision,
             hash,
             price,
         } = specifications::approve(
-            &desk.context(),
+            &opened.context(),
             spec.id,
             &hash,
-            desk.person()?,
+            opened.person()?,
             self.priority,
         )
         .await?;
-        let build = if desk.poke_or_say(&app.output)? {
-            build_of(&desk, spec, revision).await?
+        let build = if opened.poke_or_say(&app.output)? {
+            build_of(&opened, spec, revision).await?
         } else {
             None
         };
@@ -90,7 +90,7 @@ impl Approve {
                 "approved revision {} of {}: {}{began}",
                 done.revision,
                 done.spec,
-                Price::told(done.price.as_ref())
+                Price::in_words(done.price.as_ref())
             );
             if let Some(departures) = departures_told(&done.departures, done.spec) {
                 told = format!("{told}\n{departures}");
@@ -101,12 +101,12 @@ impl Approve {
 }
 
 /// Says what the files in the folder of the idea hold that is not the newest revision.
-async fn departures(desk: &Desk, spec: &Specification) -> Result<Vec<String>, CliError> {
+async fn departures(opened: &OpenProject, spec: &Specification) -> Result<Vec<String>, CliError> {
     let key = revision_key(spec.id, spec.revision);
-    let Some(revision) = desk.store.get::<Revision>(&key).await? else {
+    let Some(revision) = opened.store.get::<Revision>(&key).await? else {
         return Ok(Vec::new());
     };
-    let places = desk.project.places();
+    let places = opened.project.places();
     let folder = places.idea_folder(&spec.user, &spec.idea);
     Ok(specifications::departures(&folder, &revision))
 }
@@ -122,7 +122,11 @@ fn departures_told(departures: &[String], spec: SpecId) -> Option<String> {
 }
 
 /// Shows what an approval means and asks for it; without a person to ask, names what is missing.
-async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash, CliError> {
+async fn ask(
+    app: &App,
+    opened: &OpenProject,
+    spec: &Specification,
+) -> Result<ContentHash, CliError> {
     let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
     else {
         return Err(ApproveError::NotReady {
@@ -135,7 +139,7 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
     if spec.approval_of_newest().is_some() {
         return Ok(newest.clone());
     }
-    let price = Price::told(spec.price.as_ref());
+    let price = Price::in_words(spec.price.as_ref());
     if !app.can_ask() {
         let text = (
             format!("an approval names what it approves, whose price is: {price}"),
@@ -146,7 +150,7 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         );
         return Err(CliError::usage(text));
     }
-    let shown = specification::show(&desk.store, spec.clone()).await?;
+    let shown = specification::show(&opened.store, spec.clone()).await?;
     let told = shown.content.as_ref().map(approval_told);
     app.output.note(&format!(
         "revision {} of `{}`\nhash   {newest}\nprice  {price}\n{}",
@@ -154,7 +158,7 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
         spec.idea,
         told.unwrap_or_default()
     ))?;
-    if let Some(departures) = departures_told(&departures(desk, spec).await?, spec.id) {
+    if let Some(departures) = departures_told(&departures(opened, spec).await?, spec.id) {
         app.output.note(&departures)?;
     }
     App::confirm("Approve exactly this revision and begin its build?")?;
@@ -162,18 +166,23 @@ async fn ask(app: &App, desk: &Desk, spec: &Specification) -> Result<ContentHash
 }
 
 /// Waits for the build of this very revision; an earlier one may have a build too.
-async fn build_of(desk: &Desk, spec: SpecId, revision: u32) -> Result<Option<BuildId>, CliError> {
-    desk.wait_for(PATIENCE, || async {
-        let of_spec = Query::new().equal("spec", spec.to_string());
-        Ok(desk
-            .store
-            .list::<Build>(of_spec)
-            .await?
-            .into_iter()
-            .find(|build| build.revision == revision)
-            .map(|build| build.id))
-    })
-    .await
+async fn build_of(
+    opened: &OpenProject,
+    spec: SpecId,
+    revision: u32,
+) -> Result<Option<BuildId>, CliError> {
+    opened
+        .wait_for(PATIENCE, || async {
+            let of_spec = Query::new().equal("spec", spec.to_string());
+            Ok(opened
+                .store
+                .list::<Build>(of_spec)
+                .await?
+                .into_iter()
+                .find(|build| build.revision == revision)
+                .map(|build| build.id))
+        })
+        .await
 }
 
 fn not_newest(hash: &HashText, spec: &Specification) -> CliError {

@@ -27,12 +27,12 @@ impl Comment {
             let named = format!("`{}` names no revision", self.comments.of);
             CliError::usage((named, next))
         })?;
-        let desk = app.desk().await?;
-        let found = self.id.specification(&desk).await?;
+        let opened = app.open().await?;
+        let found = self.id.specification(&opened).await?;
         let (spec, hash) = (found.id, hash.of(&found).ok_or(CommentError::Changed)?);
-        let (context, person) = (desk.context(), desk.person()?);
+        let (context, person) = (opened.context(), opened.person()?);
         on_specification(&context, spec, &hash, person, &said).await?;
-        desk.poke_or_say(&app.output)?;
+        opened.poke_or_say(&app.output)?;
         let comments = said.len();
         comments::sent(app, &CommentReceipt { spec, comments })
     }

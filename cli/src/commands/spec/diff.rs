@@ -21,9 +21,9 @@ pub struct Diff {
 impl Diff {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?;
-        let compared = specification::compare(&desk.store, &spec, self.from, self.to)
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?;
+        let compared = specification::compare(&opened.store, &spec, self.from, self.to)
             .await
             .map_err(|error| CliError::advised("revision", error))?;
         app.output.show(&compared, |compared| {

@@ -31,19 +31,19 @@ pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<
     let git = wiring::git(&app.environment).await?;
     // Before the store is opened, which makes what is not there yet and marks the repository.
     require_ground(app, &git).await?;
-    let desk = app.desk().await?;
-    wiring::open_clone(&desk.project, git).await?;
+    let opened = app.open().await?;
+    wiring::open_clone(&opened.project, git).await?;
     let opening = Opening {
-        user: desk.person()?.name.clone(),
+        user: opened.person()?.name.clone(),
         title: None,
         text,
         slug: name,
         kind: None,
         whole: true,
     };
-    let started = ideas::start(&desk.context(), opening).await;
-    desk.poke()?;
-    desk.close().await?;
+    let started = ideas::start(&opened.context(), opening).await;
+    opened.poke()?;
+    opened.close().await?;
     let idea = started?.idea;
     app.output.note(&format!("began `{idea}`"))?;
     Ok(idea)

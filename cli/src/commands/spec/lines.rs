@@ -18,9 +18,9 @@ pub struct Lines {
 impl Lines {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?;
-        let lines = lines_of_specification(&desk.store, &spec).await;
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?;
+        let lines = lines_of_specification(&opened.store, &spec).await;
         let lines = lines.map_err(|error| CliError::advised("revision", error))?;
         comments::shown(app, &lines, &format!("spec comment {}", spec.id))
     }

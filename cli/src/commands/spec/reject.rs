@@ -29,11 +29,11 @@ struct Receipt {
 impl Reject {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?.id;
-        let (context, person) = (desk.context(), desk.person()?);
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?.id;
+        let (context, person) = (opened.context(), opened.person()?);
         let state = specifications::reject(&context, spec, person, self.reason.as_deref()).await?;
-        desk.poke()?;
+        opened.poke()?;
         let done = Receipt { spec, state };
         app.output.show(&done, human)
     }

@@ -23,9 +23,9 @@ pub struct Revise {
 impl Revise {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let found = self.id.specification(&desk).await;
-        desk.close().await?;
+        let opened = app.open().await?;
+        let found = self.id.specification(&opened).await;
+        opened.close().await?;
         let found = found?.record;
         let (reach, _) = Reach::open(app, Crew::Specification, &found.idea.clone().into()).await?;
         let written = write(app, &reach, &found, &self.feedback.join(" ")).await;

@@ -28,9 +28,9 @@ pub struct Show {
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?;
-        show(&desk.store, spec.record, &app.output).await
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?;
+        show(&opened.store, spec.record, &app.output).await
     }
 }
 
@@ -98,7 +98,7 @@ fn human(shown: &SpecificationView) -> String {
     if let Some(hash) = &spec.hash {
         writeln!(text, "revision {}\nhash     {hash}", spec.revision).ok();
     }
-    writeln!(text, "price    {}", Price::told(spec.price.as_ref())).ok();
+    writeln!(text, "price    {}", Price::in_words(spec.price.as_ref())).ok();
     if let Some(used) = &shown.idea_usage {
         let (usage, cost) = (&used.usage, used.usage.spending().money());
         writeln!(

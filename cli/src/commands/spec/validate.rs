@@ -29,10 +29,10 @@ struct Report {
 impl Validate {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let spec = self.id.specification(&desk).await?;
+        let opened = app.open().await?;
+        let spec = self.id.specification(&opened).await?;
         let key = revision_key(spec.id, spec.revision);
-        let Some(revision) = desk.store.get::<Revision>(&key).await? else {
+        let Some(revision) = opened.store.get::<Revision>(&key).await? else {
             let text = format!(
                 "specification `{}` is {} and has no revision to check",
                 spec.id, spec.state
@@ -48,7 +48,7 @@ impl Validate {
         if document::hash(&revision.document, &revision.tasks) != revision.hash {
             errors.push("the stored content does not fit its hash".to_owned());
         }
-        let places = desk.project.places();
+        let places = opened.project.places();
         let folder = places.idea_folder(&spec.user, &spec.idea);
         errors.extend(specifications::departures(&folder, &revision));
         let validated = Report {

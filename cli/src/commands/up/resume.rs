@@ -5,7 +5,7 @@ use ropewalk_desk::halt;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::wiring::Desk;
+use crate::wiring::OpenProject;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -14,8 +14,8 @@ pub struct Resume {}
 impl Resume {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = Desk::open(app.project()?).await?;
-        let halt = halt::lift(&desk.context(), desk.person()?).await?;
+        let opened = OpenProject::open(app.project()?).await?;
+        let halt = halt::lift(&opened.context(), opened.person()?).await?;
         app.output
             .show(&halt, |_| "everything goes on where it stood".to_owned())
     }

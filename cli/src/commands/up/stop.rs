@@ -8,7 +8,7 @@ use ropewalk_schemas::advice::Words;
 use crate::app::App;
 use crate::error::{CliError, Report};
 use crate::project::Project;
-use crate::wiring::{self, Desk};
+use crate::wiring::{self, OpenProject};
 
 /// How it is stopped where nobody can tell which store is meant.
 const BY_HAND: &str = "end what runs by hand: `pgrep -af ropewalk` names it, `kill` ends it";
@@ -28,8 +28,8 @@ impl Stop {
             Ok(project) => (project, None),
             Err(refused) => (running(app, &refused)?, Some(refused)),
         };
-        let desk = Desk::open(project).await?;
-        let halt = halt::stop(&desk.context(), desk.person()?, self.reason).await?;
+        let opened = OpenProject::open(project).await?;
+        let halt = halt::stop(&opened.context(), opened.person()?, self.reason).await?;
         if let Some(refused) = refused {
             let note = format!("note: stopped as it was trusted last: {refused}");
             app.output.note(&note)?;

@@ -13,8 +13,8 @@ pub struct Metrics {}
 impl Metrics {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let metrics = metrics::list(&desk.store).await?;
+        let opened = app.open().await?;
+        let metrics = metrics::list(&opened.store).await?;
         app.output.show(&metrics, |metrics| metrics::text(metrics))
     }
 }

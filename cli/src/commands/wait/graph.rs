@@ -22,8 +22,8 @@ pub struct Graph {
 impl Graph {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let (drawn, graph) = wait::graph(&desk.store).await?;
+        let opened = app.open().await?;
+        let (drawn, graph) = wait::graph(&opened.store).await?;
         app.output.show(&drawn, |drawn| {
             if self.dot {
                 return graph.to_dot();

@@ -14,8 +14,8 @@ pub struct List {}
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
-        let rows = wait::list(&desk.store).await?;
+        let opened = app.open().await?;
+        let rows = wait::list(&opened.store).await?;
         app.output
             .list(&rows, ["waiter", "waits for", "held by", "since"], |row| {
                 let (waiter, resource) = match row {

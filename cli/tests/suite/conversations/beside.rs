@@ -77,6 +77,8 @@ fn a_verb_whose_agent_a_conversation_lacks_is_refused_by_name() {
     let said = world.refused("spec generate walks", 1);
     assert!(said.contains("`ropewalk idea chat`"), "{said}");
     assert!(said.contains("`specification`"), "{said}");
+    assert!(said.contains("end that one first"), "{said}");
+    assert!(said.contains("beside `ropewalk up` several"), "{said}");
     assert!(!said.contains("run `ropewalk up` instead"), "{said}");
     chat.writes("and hills\n");
     chat.says("[exploring");

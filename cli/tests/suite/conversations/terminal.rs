@@ -5,10 +5,12 @@ use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use ropewalk_orchestrator::notices::asked_for;
+use ropewalk_runtime::Clock;
 use ropewalk_world::questions;
 use serde_json::Value;
 
-use crate::approvals::{specified, text};
+use crate::approvals::{specified, text, until};
 use crate::world::World;
 
 const OPENING: &str = "I walk every day and always forget where I have been, so I want a program that keeps a list of my walks.";
@@ -293,6 +295,23 @@ fn words_of_a_reply_come_from_the_program_that_runs_before_the_reply_is_there() 
 }
 
 #[test]
+fn a_question_that_the_bell_has_yet_to_tell_when_up_begins_is_told_once() {
+    let world = begun();
+    world.commit(|changes| {
+        let asked = questions::put(changes, "Which way?").unwrap();
+        let bell = ("terminal", &asked, "terminal");
+        asked_for(changes, &[], bell, Clock::system().now());
+    });
+    let mut terminal = Terminal::run(&world, "up --set notices.terminal=true", &[]);
+    terminal.shows("stop it with Ctrl-C", 1);
+    let shown = terminal.shows("\u{7}", 1);
+    let lines = shown.lines().filter(|line| line.contains("Which way?"));
+    assert_eq!(lines.count(), 1, "{shown:?}");
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+}
+
+#[test]
 fn a_line_that_the_terminal_cuts_and_a_word_for_a_program_are_not_said() {
     let world = begun();
     let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
@@ -340,4 +359,40 @@ fn a_question_rings_the_bell_of_the_terminal_of_up_and_where_there_is_none_it_is
     }
     assert!(!log().contains(BELL), "{}", log());
     assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
+}
+
+#[test]
+fn up_says_what_goes_on_after_a_pause_and_an_end_where_it_rings_the_bell_as_well() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    // A pause begins when what is at work has ended: here an agent that only talks.
+    world.write(
+        "../script.yaml",
+        "- agent: build\n  reply: { delay_ms: 2000, text: x }\n",
+    );
+    let asked = world.json("question list");
+    let last = |id: &str| id[id.len() - 8..].to_owned();
+    let mut terminal = Terminal::run(&world, "up --set notices.terminal=true", &[]);
+    let shown = terminal.shows("stop it with Ctrl-C", 1);
+    let open = format!("`ropewalk question answer {}`", last(text(&asked[0]["id"])));
+    assert!(shown.contains(&open), "{shown:?}");
+    let [id, hash] = ["id", "hash"].map(|name| text(&spec[name]));
+    let approved = world.json(&format!("spec approve {id} --hash {hash}"));
+    let build = text(&approved["build"]);
+    until(&world, "build list", |builds| {
+        builds[0]["state"] == "running"
+    });
+    world.run(&format!("build pause {build}"));
+    let next = format!("`ropewalk build resume {}`", last(build));
+    let shown = terminal.shows(&next, 1);
+    assert!(shown.contains("build of `walks` pauses: "), "{shown:?}");
+    world.run(&format!("build stop {build}"));
+    let next = format!("`ropewalk build show {}`", last(build));
+    let shown = terminal.shows(&next, 1);
+    assert!(
+        shown.contains("build of `walks` stopped, 0 of 3 tasks complete"),
+        "{shown:?}"
+    );
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
 }

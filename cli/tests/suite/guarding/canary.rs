@@ -10,6 +10,9 @@ const CANARY: &str = "sk-canary-7f3e9a1c55d0";
 /// A password in an address, as the address has it and as it is.
 const ADDRESS: &str = "https://ada:c4nary%2Fof%2Faddresses@host.test/x";
 const PASSWORD: &str = "c4nary/of/addresses";
+/// A key of several lines, each of which is as good as a part of it.
+const FRAMED: &str = "-----BEGIN WALKS KEY-----\nMIIcanaryOfTheFirstLine0\nMIIcanaryOfTheSecondLine1\n-----END WALKS KEY-----";
+const LINES: [&str; 2] = ["MIIcanaryOfTheFirstLine0", "MIIcanaryOfTheSecondLine1"];
 /// What addresses in a file of the configuration hold: a password, a key, and what leads to a hook.
 const IN_FILE: [&str; 3] = [
     "f1le-canary-of-a-provider",
@@ -26,10 +29,12 @@ batch_minutes = 0
 webhook_url = "http://127.0.0.1:9/hooks/f1le-canary-that-leads-to-a-hook"
 "#;
 /// All that may be nowhere, also as base64 writes it at each of three beginnings.
-const NOWHERE: [&str; 9] = [
+const NOWHERE: [&str; 11] = [
     IN_FILE[0],
     IN_FILE[1],
     IN_FILE[2],
+    LINES[0],
+    LINES[1],
     CANARY,
     PASSWORD,
     "c4nary%2Fof%2Faddresses",
@@ -38,12 +43,15 @@ const NOWHERE: [&str; 9] = [
     "jYW5hcnktN2YzZTlhMWM1N",
 ];
 
-/// Prints, encodes and hides it where it would be committed; a model that is told it breaks off.
+/// Prints, encodes and hides it where it would be committed, and shows it by lines and in what was changed; a model that is
+/// told it breaks off.
 const RULES: &str = r#"
 - contains: "CANARY"
   reply: { error: { kind: "refused", message: "a prompt holds it" } }
 - contains: "f1le-canary"
   reply: { error: { kind: "refused", message: "a prompt holds one of a file" } }
+- contains: "MIIcanary"
+  reply: { error: { kind: "refused", message: "a prompt holds a line of one" } }
 - agent: "ideation"
   reply:
     text: "You said CANARY."
@@ -60,11 +68,13 @@ const RULES: &str = r#"
   attempt: 1
   turn: 1
   reply: { tools: [{ name: "bash", input: {
-    command: "echo $PASSED; printf %s $PASSED | base64; echo $ELSEWHERE; echo key=$PASSED > a.txt; echo $PASSED >> $PASSED.log; echo CANARY; echo FILED | tee b.txt" } }] }
+    command: "echo $PASSED; printf %s $PASSED | base64; echo $ELSEWHERE; echo key=$PASSED > a.txt; echo \"$FRAMED\" >> a.txt; echo $PASSED >> $PASSED.log; echo CANARY; echo FILED | tee b.txt" } }] }
 - agent: "build"
   attempt: 1
   turn: 2
-  reply: { tools: [{ name: "read", input: { path: "a.txt" } }] }
+  reply: { tools: [
+    { name: "read", input: { path: "a.txt" } },
+    { name: "write", input: { path: "a.txt", content: "key=CANARY\n" } } ] }
 - agent: "build"
   attempt: 1
   reply: { tools: [{ name: "finish", input: { summary: "Used CANARY and FILED." } }] }
@@ -78,13 +88,18 @@ const RULES: &str = r#"
   reply: { tools: [{ name: "bash", input: { command: "rm *.log b.txt" } }] }
 "#;
 
-fn variables() -> [(&'static str, &'static str); 5] {
+fn variables() -> [(&'static str, &'static str); 7] {
     [
         ("ANTHROPIC_API_KEY", CANARY),
+        ("SIGNING_KEY", FRAMED),
         ("REMOTE", ADDRESS),
         ("PASSED", CANARY),
         ("ELSEWHERE", PASSWORD),
-        ("ROPEWALK_SANDBOX__VARIABLES", "[\"PASSED\", \"ELSEWHERE\"]"),
+        ("FRAMED", FRAMED),
+        (
+            "ROPEWALK_SANDBOX__VARIABLES",
+            "[\"PASSED\", \"ELSEWHERE\", \"FRAMED\"]",
+        ),
     ]
 }
 

@@ -1,14 +1,16 @@
 //! Runs the binary where commands can be confined, and where they cannot.
 
-use std::os::unix::fs::symlink;
+use std::ffi::OsStr;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use assert_cmd::Command;
+use ropewalk_tests::namespaces;
 use serde_json::Value;
 
 use super::secrets::holding;
-use crate::approvals::{specified, text, until};
+use crate::approvals::{documented, specified, text, until};
 use crate::world::{World, one_line, one_task};
 
 const PROJECT: &str = "[project]\nname = \"walks\"\nrepo = \".\"\nstate = \"../state\"\n";
@@ -29,6 +31,13 @@ fn sandbox_of(findings: &[u8]) -> (String, String) {
     told(findings, "sandbox")
 }
 
+/// Returns the verdict on the sandbox and its level; some kernels lack what the detail then names beside it.
+fn level_of(findings: &[u8]) -> (String, String) {
+    let (verdict, detail) = sandbox_of(findings);
+    let level = detail.strip_suffix(", without landlock").unwrap_or(&detail);
+    (verdict, level.to_owned())
+}
+
 fn told(findings: &[u8], check: &str) -> (String, String) {
     let findings: Value = serde_json::from_slice(findings).unwrap();
     let rows = findings.as_array().unwrap();
@@ -42,7 +51,7 @@ fn the_doctor_names_the_level_in_force() {
     let world = World::scripted();
     let mut doctor = world.ropewalk(["doctor", "--json"]);
     let findings = doctor.assert().get_output().stdout.clone();
-    let (verdict, level) = sandbox_of(&findings);
+    let (verdict, level) = level_of(&findings);
     assert_eq!(verdict, "ok", "{level}");
     assert_eq!(level, "bubblewrap");
     // What bounds memory and processes: a group, where this machine lets one be made.
@@ -67,7 +76,7 @@ fn the_doctor_names_the_level_in_force() {
         .env("PATH", format!("{}", programs.display()))
         .assert();
     assert_eq!(
-        sandbox_of(&output.get_output().stdout),
+        level_of(&output.get_output().stdout),
         ("ok".to_owned(), "namespaces".to_owned())
     );
 }
@@ -119,6 +128,57 @@ fn where_nothing_confines_only_scripted_models_run() {
     }
     assert!(!said.contains("canary"), "{said}");
     assert!(!world.state().exists());
+}
+
+#[test]
+fn without_a_path_commands_are_confined_all_the_same() {
+    for (sandbox, escapes) in [("off", true), ("required", false)] {
+        let world = World::scripted();
+        let escaped = world.root().join("escaped");
+        let check = format!(
+            "{{ echo x > {}; }} 2>/dev/null; test -s a.txt",
+            escaped.display()
+        );
+        world.write("../script.yaml", &one_task(&check));
+        documented(&world, "walks");
+        let verb = ["spec", "generate", "walks", "--complexity", "simple"];
+        let mut verb = world.ropewalk(verb);
+        verb.env_remove("PATH").env("ROPEWALK_SANDBOX", sandbox);
+        let output = verb.output().unwrap();
+        assert_eq!(escaped.exists(), escapes, "sandbox: {sandbox}: {output:?}");
+    }
+}
+
+#[test]
+fn the_checkout_of_a_person_is_not_shown_where_it_lies_among_programs() {
+    if !namespaces::are_own() {
+        let name = "guarding::confined::the_checkout_of_a_person_is_not_shown_where_it_lies_among_programs";
+        return namespaces::run(name, &[("TMPDIR", OsStr::new("/opt"))]).unwrap();
+    }
+    let mut mount = Process::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "none", "/opt"]).status();
+    assert!(mounted.unwrap().success());
+    for (sandbox, is_shown) in [("off", true), ("required", false)] {
+        let world = World::scripted();
+        assert!(world.repository().starts_with("/opt"));
+        // It is hidden for what it is, whoever may read it.
+        for place in [world.root(), world.repository().as_ref()] {
+            let open = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(place, open).unwrap();
+        }
+        world.write_untrusted(".env", "of-the-person-alone\n");
+        let file = world.repository().join(".env");
+        let check = format!("cat {}; false", file.display());
+        world.write("../script.yaml", &one_task(&check));
+        let spec = specified(&world);
+        let up = world.up_with(&[("ROPEWALK_SANDBOX", sandbox)]);
+        let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+        world.run(&format!("spec approve {id} --hash {hash}"));
+        until(&world, "question list", |asked| asked[0]["id"].is_string());
+        drop(up);
+        let found = holding(&world.state(), &["of-the-person-alone"]);
+        assert_eq!(!found.is_empty(), is_shown, "sandbox: {sandbox}: {found:?}");
+    }
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! What must not leave the process does not, and what is approved is shown whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::time::{Duration, Instant};
+
+use nix::unistd::geteuid;
 
 use crate::approvals::{specified, text, until};
-use crate::world::{World, one_task};
+use crate::world::{BINARY, World, one_task};
 
 const CANARY: &str = "sk-canary-7f3e9a1c55d0";
 /// The middle of it as base64 writes it, at each of three beginnings.
@@ -53,7 +57,7 @@ fn is_printed_nowhere(sandbox: &str, came_to_it: &str) {
 #[test]
 fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
     // Root may read every process, others find this one closed.
-    let is_root = nix::unistd::geteuid().is_root();
+    let is_root = geteuid().is_root();
     is_printed_nowhere(
         "off",
         if is_root {
@@ -67,6 +71,61 @@ fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
 #[test]
 fn a_confined_check_cannot_read_what_the_program_was_started_with() {
     is_printed_nowhere("required", "Permission denied");
+}
+
+/// Begins a program of a user who is nobody, which only root can, else of whoever runs the tests.
+fn by_user(words: &[&str]) -> Process {
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let nobody = nobody.into_iter().filter(|_| geteuid().is_root());
+    let mut words = nobody.chain(words.iter().copied());
+    let mut program = Process::new(words.next().unwrap());
+    program.args(words);
+    program
+}
+
+#[test]
+fn the_program_is_hidden_from_all_else_that_its_user_runs() {
+    let world = World::scripted();
+    let variable = format!("WALKS_NOTE={CANARY}");
+    let place = |id: u32| PathBuf::from(format!("/proc/{id}/environ"));
+    let reads = |id: u32| {
+        let read = by_user(&["cat", place(id).to_str().unwrap()]).output();
+        String::from_utf8_lossy(&read.unwrap().stdout).contains(CANARY)
+    };
+    let mut other = by_user(&["env", &variable, "sleep", "600"])
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let mut is_read = false;
+    while !is_read && begun.elapsed() < Duration::from_secs(20) {
+        is_read = reads(other.id());
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(is_read, "what nobody hides is read");
+    // Where the tests were built, whoever is nobody may not come.
+    let program = world.root().join("ropewalk");
+    std::fs::copy(BINARY, &program).unwrap();
+    if geteuid().is_root() {
+        let mut give = Process::new("chown");
+        let given = give.args(["-R", "65534:65534"]).arg(world.root()).status();
+        assert!(given.unwrap().success());
+    }
+    let program = program.to_str().unwrap();
+    let up = world.up_by(&mut by_user(&["env", &variable, program, "up"]));
+    assert!(Path::new(&format!("/proc/{}", up.id())).exists());
+    assert!(!reads(up.id()));
+    // It is there all the same, for whoever may read everything.
+    let read = std::fs::read(place(up.id()));
+    assert_eq!(read.is_ok(), geteuid().is_root());
+    if let Ok(read) = read {
+        assert!(String::from_utf8_lossy(&read).contains(CANARY));
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A configuration that is changed while a build runs: the turn under way ends as it began, the next asks the other model
-//! and keeps to the other rules.
+//! A configuration that is changed while a build runs: the turn under way ends as it began, the next asks the other model,
+//! counts by the other prices and keeps to the other rules.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::approvals::{specified, text};
 use crate::world::{World, one_task};
 
-/// Writes the file, and looks at it for as long as a person needs to change the configuration; after that it knows no more.
+/// Writes the file, and waits until somebody says that the changed configuration was taken; after that it knows no more.
 const SLOW: &str = r#"
 - agent: "build"
   turn: 1
   reply: { tools: [
     { name: "write", input: { path: "a.txt", content: "a walk\n" } },
-    { name: "bash", input: { command: "sleep 8" } },
+    { name: "bash", input: { command: "until test -e taken; do sleep 0.1; done; rm taken" } },
     { name: "bash", input: { command: "echo walked" } } ] }
 "#;
 /// What goes on tries the same once more.
@@ -45,6 +45,11 @@ permission = "bash"
 pattern = "echo *"
 action = "deny"
 "#;
+/// Each token that the scripted model writes costs a dollar.
+const PRICES: &str = r#"
+prices = [{ model = "x", input = 0, output = 1_000_000 }]
+priced = { date = "2026-11-20", source = "nobody" }
+"#;
 
 fn until<Answer>(mut look: impl FnMut() -> Option<Answer>) -> Answer {
     let began = Instant::now();
@@ -55,6 +60,17 @@ fn until<Answer>(mut look: impl FnMut() -> Option<Answer>) -> Answer {
         assert!(began.elapsed() < Duration::from_mins(1));
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Waits until the changed configuration was taken, and says so to the model that [waits](SLOW) for that.
+fn say_when_taken(world: &World) {
+    until(|| {
+        let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+        log.contains("of the changed configuration").then_some(())
+    });
+    let trees = || (1..10).map(|slot| world.state().join(format!("slots/{slot}/tree")));
+    let tree = until(|| trees().find(|tree| tree.join("a.txt").exists()));
+    std::fs::write(tree.join("taken"), "").unwrap();
 }
 
 /// Approves a specification while the program runs; returns the build.
@@ -96,6 +112,7 @@ fn the_next_turn_asks_the_model_and_keeps_to_the_rules_that_the_changed_configur
     let used = || world.json(&format!("usage --build {build}"));
     until(|| (used()[0]["calls"] == 1).then_some(()));
     world.write("ropewalk.toml", &(after + RULE));
+    say_when_taken(&world);
     let told = told_in_the_end(&world, &build);
     let refused = "refused: the rule deny bash `echo *` forbids `echo walked`";
     assert_eq!(told, ["[exit code 0]", "walked", refused]);
@@ -107,6 +124,31 @@ fn the_next_turn_asks_the_model_and_keeps_to_the_rules_that_the_changed_configur
         .map(|row: &Value| (text(&row["key"]), row["calls"].as_u64().unwrap()))
         .collect();
     assert_eq!(named, [("script/x", 2), ("slow/big", 1)]);
+}
+
+#[test]
+fn a_price_that_the_changed_configuration_says_holds_from_the_next_turn_on_and_binds_the_budget() {
+    let world = World::scripted();
+    let script = format!("{SLOW}{THEN}{}", one_task("test -s a.txt"));
+    world.write("../script.yaml", &script);
+    let path = world.repository().join("ropewalk.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let before = format!("[budget]\nbuild_usd = 0.5\n{text}");
+    world.write("ropewalk.toml", &before);
+    let spec = specified(&world);
+    let _up = world.up();
+    let build = approved(&world, &spec);
+    let used = || world.json(&format!("usage --build {build}"))[0].clone();
+    until(|| (used()["calls"] == 1).then_some(()));
+    world.write("ropewalk.toml", &(before + PRICES));
+    say_when_taken(&world);
+    until(|| {
+        let shown = world.json(&format!("build show {build}"));
+        (shown["state"] == "paused").then_some(())
+    });
+    let used = used();
+    let (calls, unpriced) = (&used["calls"], &used["unpriced_calls"]);
+    assert_eq!((calls, unpriced), (&2.into(), &1.into()), "{used}");
 }
 
 #[test]

@@ -11,12 +11,12 @@ use ropewalk_schemas::payload::ComponentDown;
 use ropewalk_schemas::{ComponentName, Payload, Subject};
 use ropewalk_store::Versioned;
 
-use super::paper::{Paper, SentNotice, house, rows};
+use super::paper::{Paper, SentNotice, rows, world};
 use super::{ask, begun, build, landed, tell};
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 /// Tells that a component is silent, which holds nothing up and waits for nothing but the end of quiet hours.
-async fn silent(house: &House, component: &str) -> anyhow::Result<()> {
+async fn silent(world: &FrameWorld, component: &str) -> anyhow::Result<()> {
     let component = ComponentName::parse(component)?;
     let down = ComponentDown {
         component: component.clone(),
@@ -24,16 +24,16 @@ async fn silent(house: &House, component: &str) -> anyhow::Result<()> {
         severity: Some(Severity::Error),
     };
     let subject = Subject::component(&component);
-    tell(house, subject, Payload::ComponentDown(down)).await
+    tell(world, subject, Payload::ComponentDown(down)).await
 }
 
 /// Lets so many tasks land, a second apart, and waits until each is to be told; no time passes otherwise.
-async fn land(house: &House, paper: &Paper, count: usize) -> anyhow::Result<()> {
-    let build = build(house);
+async fn land(world: &FrameWorld, paper: &Paper, count: usize) -> anyhow::Result<()> {
+    let build = build(world);
     for number in 1..=count {
-        landed(house, build, &format!("T-{number:03}")).await?;
-        paper.until_rows(house, |rows| rows.len() == number).await?;
-        house.clock.advance(Duration::from_secs(1));
+        landed(world, build, &format!("T-{number:03}")).await?;
+        paper.until_rows(world, |rows| rows.len() == number).await?;
+        world.clock.advance(Duration::from_secs(1));
     }
     Ok(())
 }
@@ -48,16 +48,16 @@ fn landings(said: &SentNotice) -> Vec<usize> {
 }
 
 /// Breaks a message off that is told in three pieces after the second one, at the end of quiet hours, for more than one try.
-async fn break_off(house: &House, paper: &Paper) -> anyhow::Result<()> {
+async fn break_off(world: &FrameWorld, paper: &Paper) -> anyhow::Result<()> {
     paper.tells_in(3);
     paper.breaks_after(2);
-    house.pass_until(noon() + Duration::from_hours(19)).await;
-    paper.until(house, || paper.tries() > 2).await?;
+    world.pass_until(noon() + Duration::from_hours(19)).await;
+    paper.until(world, || paper.tries() > 2).await?;
     let is_put_off = |row: &Versioned<Notice>| row.pieces == 2 && row.state == NoticeState::Waiting;
     paper
-        .until_rows(house, |rows| rows.iter().any(is_put_off))
+        .until_rows(world, |rows| rows.iter().any(is_put_off))
         .await?;
-    house.pass(Duration::from_secs(6)).await;
+    world.pass(Duration::from_secs(6)).await;
     paper.away(false);
     Ok(())
 }
@@ -68,14 +68,14 @@ async fn a_death_between_sending_and_recording_repeats_one_message_under_its_non
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let first = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let first = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     paper.hangs(true);
     let id = ask(&first).await?;
     let said = paper.said(&first, 1).await?;
     first.abort().await?;
 
     paper.hangs(false);
-    let second = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let second = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let again = paper.said(&second, 2).await?;
     assert_eq!(again[1].nonce, said[0].nonce);
     paper
@@ -93,7 +93,7 @@ async fn what_was_told_together_is_told_together_again_under_its_nonce_after_a_d
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let first = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let first = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let build = build(&first);
     begun(&first, build, "walks").await?;
     for task in ["T-001", "T-002"] {
@@ -107,7 +107,7 @@ async fn what_was_told_together_is_told_together_again_under_its_nonce_after_a_d
     first.abort().await?;
     paper.hangs(false);
 
-    let second = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let second = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     // What happened since is told by itself: it was not in the message that is repeated.
     landed(&second, build, "T-003").await?;
     second.settle().await?;
@@ -133,22 +133,22 @@ async fn what_is_told_together_goes_on_in_the_order_in_which_it_began() -> anyho
     // The first is gathered, and due after the others, which wait for seven o'clock.
     let clock = Clock::manual(noon() + Duration::from_hours(19) - Duration::from_mins(4));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let heard = async |count: usize| {
-        paper.until_rows(&house, |rows| rows.len() == count).await?;
-        house.clock.advance(Duration::from_secs(1));
+        paper.until_rows(&world, |rows| rows.len() == count).await?;
+        world.clock.advance(Duration::from_secs(1));
         anyhow::Ok(())
     };
-    begun(&house, build(&house), "walks").await?;
+    begun(&world, build(&world), "walks").await?;
     heard(1).await?;
-    silent(&house, "loop-1-1").await?;
+    silent(&world, "loop-1-1").await?;
     heard(2).await?;
-    silent(&house, "loop-1-2").await?;
+    silent(&world, "loop-1-2").await?;
     heard(3).await?;
-    let due: Vec<_> = rows(&house).await?.iter().map(|row| row.due).collect();
+    let due: Vec<_> = rows(&world).await?.iter().map(|row| row.due).collect();
     assert!(due[0] > due[1] && due[1] == due[2], "{due:?}");
-    break_off(&house, &paper).await?;
-    let said = paper.said(&house, 3).await?;
+    break_off(&world, &paper).await?;
+    let said = paper.said(&world, 3).await?;
     let pieces: Vec<u32> = said.iter().map(|said| said.piece).collect();
     assert_eq!(pieces, [0, 1, 2], "each once");
     for piece in &said {
@@ -160,9 +160,9 @@ async fn what_is_told_together_goes_on_in_the_order_in_which_it_began() -> anyho
     let places = ["loop-1-2", "loop-1-1", "The build of `walks` began"];
     let places = places.map(|part| said[0].body.find(part));
     assert!(places.iter().all(Option::is_some) && places.is_sorted());
-    house.settle().await?;
+    world.settle().await?;
     assert_eq!(paper.count(), 3);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -171,12 +171,12 @@ async fn of_much_that_waits_each_message_tells_the_newest_and_nothing_twice() ->
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + Duration::from_hours(11));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    land(&house, &paper, 60).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    land(&world, &paper, 60).await?;
     assert_eq!(paper.count(), 0, "nobody is woken");
-    house.pass(Duration::from_hours(9)).await;
-    let said = paper.said(&house, 3).await?;
-    house.settle().await?;
+    world.pass(Duration::from_hours(9)).await;
+    let said = paper.said(&world, 3).await?;
+    world.settle().await?;
     let told: Vec<usize> = said.iter().flat_map(landings).collect();
     let newest_first: Vec<usize> = (1..=60).rev().collect();
     assert_eq!(told, newest_first);
@@ -184,7 +184,7 @@ async fn of_much_that_waits_each_message_tells_the_newest_and_nothing_twice() ->
         assert_eq!(message.title, "20 things happened");
     }
     assert_eq!(paper.count(), 3);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -192,14 +192,14 @@ async fn a_message_that_broke_off_stays_whole_however_much_else_waits() -> anyho
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + Duration::from_hours(11));
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     // More than one look of the sender takes: it sees only a part of what is in that message.
-    land(&house, &paper, 270).await?;
-    break_off(&house, &paper).await?;
-    house
+    land(&world, &paper, 270).await?;
+    break_off(&world, &paper).await?;
+    world
         .until("the last message", || async {
-            house.pass(Duration::from_secs(1)).await;
-            let open = rows(&house).await?.iter().any(|row| row.is_open());
+            world.pass(Duration::from_secs(1)).await;
+            let open = rows(&world).await?.iter().any(|row| row.is_open());
             Ok((!open).then_some(()))
         })
         .await?;
@@ -217,5 +217,5 @@ async fn a_message_that_broke_off_stays_whole_however_much_else_waits() -> anyho
     let mut told: Vec<usize> = firsts.flat_map(landings).collect();
     told.sort_unstable();
     assert_eq!(told, (1..=270).collect::<Vec<_>>());
-    house.close().await
+    world.close().await
 }

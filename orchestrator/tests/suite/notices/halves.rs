@@ -10,16 +10,16 @@ use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, QuestionKind};
 use ropewalk_store::Versioned;
 
-use super::paper::{Paper, SentNotice, house};
+use super::paper::{Paper, SentNotice, world};
 use super::{begun, build, landed_of};
-use crate::house::{House, noon};
 use crate::questions::{asking, open};
+use crate::world::{FrameWorld, noon};
 
 const HALF: &str = "Half of `walks` is done";
 
 /// Lands so many of five tasks, from the first of them on.
 async fn lands(
-    house: &House,
+    world: &FrameWorld,
     build: BuildId,
     numbers: std::ops::RangeInclusive<u32>,
 ) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ async fn lands(
             complete,
             ..TaskCounts::default()
         };
-        landed_of(house, build, &format!("T-00{complete}"), counts).await?;
+        landed_of(world, build, &format!("T-00{complete}"), counts).await?;
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ async fn half_of_a_build_is_told_once_together_with_what_else_happened_over_a_de
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
     let people: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role::Technical])];
-    let first = house(directory.path(), &clock, &paper, &people).await?;
+    let first = world(directory.path(), &clock, &paper, &people).await?;
     let build = build(&first);
     begun(&first, build, "walks").await?;
     lands(&first, build, 1..=3).await?;
@@ -62,7 +62,7 @@ async fn half_of_a_build_is_told_once_together_with_what_else_happened_over_a_de
     first.abort().await?;
     paper.hangs(false);
 
-    let second = house(directory.path(), &clock, &paper, &people).await?;
+    let second = world(directory.path(), &clock, &paper, &people).await?;
     let is_over = |rows: &[Versioned<Notice>]| rows.iter().all(|row| !row.is_open());
     paper.until_rows(&second, is_over).await?;
     lands(&second, build, 4..=5).await?;
@@ -91,25 +91,25 @@ async fn half_of_a_build_is_told_by_the_question_where_one_is_put() -> anyhow::R
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let build = build(&house);
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&world);
     let mut asking = asking(QuestionKind::Celebratory, false);
     "milestone_reached".clone_into(&mut asking.trigger);
     asking.about = About::Build { build };
-    let question = open(&house, asking).await?;
-    lands(&house, build, 3..=3).await?;
-    house.settle().await?;
+    let question = open(&world, asking).await?;
+    lands(&world, build, 3..=3).await?;
+    world.settle().await?;
     assert_eq!(
         paper.count(),
         0,
         "a question that holds nothing up is no hurry"
     );
-    house.pass(Duration::from_mins(6)).await;
-    let said = paper.said(&house, 2).await?;
+    world.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&world, 2).await?;
     let asked: Vec<_> = said.iter().filter_map(|said| said.question).collect();
     assert_eq!(asked, [question]);
     assert_eq!(halves(&paper, "ada"), []);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -117,11 +117,11 @@ async fn what_is_asked_at_the_end_of_a_way_is_told_at_once() -> anyhow::Result<(
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
-    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let world = world(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let mut asking = asking(QuestionKind::Celebratory, false);
     "spec_complete".clone_into(&mut asking.trigger);
-    let question = open(&house, asking).await?;
-    let said = paper.said(&house, 1).await?;
+    let question = open(&world, asking).await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(said[0].question, Some(question));
-    house.close().await
+    world.close().await
 }

@@ -12,27 +12,27 @@ use serde_json::json;
 
 use super::paper::{Paper, at_noon, rows};
 use super::{begun, build, tell};
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 const ADVICE: &str = "ask for its specification";
 
 /// Tells that the idea of somebody is complete.
-async fn complete(house: &House, user: &str) -> anyhow::Result<()> {
+async fn complete(world: &FrameWorld, user: &str) -> anyhow::Result<()> {
     let idea = Slug::parse("walks")?;
     let payload = Payload::IdeationCompleted(IdeationCompleted {
-        session_id: SessionId(house.services.ids.next()),
+        session_id: SessionId(world.services.ids.next()),
         idea_slug: idea.clone(),
         user_slug: UserSlug::parse(user)?,
         brief_path: "planning/brief.md".to_owned(),
         confidence: 0.9,
         ready_for_spec: true,
     });
-    tell(house, Subject::idea(&idea), payload).await
+    tell(world, Subject::idea(&idea), payload).await
 }
 
 /// Tells that its specification is asked for.
-async fn requested(house: &House) -> anyhow::Result<()> {
-    let spec_id = SpecId(house.services.ids.next());
+async fn requested(world: &FrameWorld) -> anyhow::Result<()> {
+    let spec_id = SpecId(world.services.ids.next());
     let payload = Payload::SpecRequested(SpecRequested {
         spec_id,
         idea_slug: Slug::parse("walks")?,
@@ -40,40 +40,40 @@ async fn requested(house: &House) -> anyhow::Result<()> {
         requested_by: UserSlug::parse("ada")?,
         complexity: Complexity::Simple,
     });
-    tell(house, Subject::specification(spec_id), payload).await
+    tell(world, Subject::specification(spec_id), payload).await
 }
 
 #[tokio::test]
 async fn nobody_is_advised_to_ask_for_what_is_asked_for_or_built_meanwhile() -> anyhow::Result<()> {
     for is_built in [false, true] {
         let paper = Paper::new(&["ada"]);
-        let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
-        complete(&house, "cleo").await?;
-        house.settle().await?;
-        let waits = rows(&house).await?;
+        let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
+        complete(&world, "cleo").await?;
+        world.settle().await?;
+        let waits = rows(&world).await?;
         let best = waits[0].text.recommendation.as_deref();
         assert_eq!((waits.len(), best), (1, Some(ADVICE)));
         if is_built {
-            begun(&house, build(&house), "walks").await?;
+            begun(&world, build(&world), "walks").await?;
         } else {
-            requested(&house).await?;
+            requested(&world).await?;
         }
-        house.settle().await?;
-        house.pass(Duration::from_mins(6)).await;
+        world.settle().await?;
+        world.pass(Duration::from_mins(6)).await;
         if is_built {
-            paper.said(&house, 1).await?;
+            paper.said(&world, 1).await?;
         }
-        house.settle().await?;
+        world.settle().await?;
         let told = paper.all();
         assert_eq!(told.len(), usize::from(is_built), "{told:#?}");
         assert!(!format!("{told:?}").contains(ADVICE), "{told:#?}");
-        let rows = rows(&house).await?;
+        let rows = rows(&world).await?;
         let is_over = |event: &str| {
             let mut of_event = rows.iter().filter(|row| row.event_type == event);
             of_event.all(|row| row.state == NoticeState::Over)
         };
         assert!(is_over("ideation.completed"), "{rows:#?}");
-        house.close().await?;
+        world.close().await?;
     }
     Ok(())
 }
@@ -82,44 +82,44 @@ async fn nobody_is_advised_to_ask_for_what_is_asked_for_or_built_meanwhile() -> 
 async fn whose_idea_it_is_hears_at_once_that_it_is_complete_and_others_with_the_rest()
 -> anyhow::Result<()> {
     let paper = Paper::new(&["ada", "bob"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
-    complete(&house, "ada").await?;
-    let said = paper.said(&house, 1).await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
+    complete(&world, "ada").await?;
+    let said = paper.said(&world, 1).await?;
     assert_eq!(
         (said[0].to.as_str(), said[0].title.as_str()),
         ("ada", "The idea `walks` is complete")
     );
     assert_eq!(paper.to("bob"), 0);
-    house.pass(Duration::from_mins(6)).await;
-    paper.until(&house, || paper.to("bob") == 1).await?;
-    house.close().await
+    world.pass(Duration::from_mins(6)).await;
+    paper.until(&world, || paper.to("bob") == 1).await?;
+    world.close().await
 }
 
 #[tokio::test]
 async fn whose_idea_it_is_hears_nothing_where_its_specification_is_asked_for_in_the_same_moment()
 -> anyhow::Result<()> {
     let paper = Paper::new(&["ada", "bob"]);
-    let (_directory, house) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
-    complete(&house, "ada").await?;
+    let (_directory, world) = at_noon(&paper, &[("ada", &[]), ("bob", &[])]).await?;
+    complete(&world, "ada").await?;
     // No time passes meanwhile.
-    paper.until_rows(&house, |rows| rows.len() == 2).await?;
-    let waits = rows(&house).await?;
+    paper.until_rows(&world, |rows| rows.len() == 2).await?;
+    let waits = rows(&world).await?;
     let after = |name: &str| {
         let told = waits.iter().find(|told| told.receiver == name);
         told.map(|told| told.due - noon())
     };
     assert_eq!(after("ada"), Some(TimeDelta::seconds(3)));
     assert_eq!(after("bob"), Some(TimeDelta::minutes(5)), "no longer");
-    house.pass(Duration::from_secs(2)).await;
-    requested(&house).await?;
+    world.pass(Duration::from_secs(2)).await;
+    requested(&world).await?;
     let is_over = |row: &Versioned<Notice>| row.state == NoticeState::Over;
     paper
-        .until_rows(&house, |rows| rows.iter().all(is_over))
+        .until_rows(&world, |rows| rows.iter().all(is_over))
         .await?;
-    house.pass(Duration::from_mins(6)).await;
-    house.settle().await?;
+    world.pass(Duration::from_mins(6)).await;
+    world.settle().await?;
     assert_eq!(paper.all(), []);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test]
@@ -131,8 +131,8 @@ async fn nobody_is_advised_to_ask_for_what_was_asked_for_before() -> anyhow::Res
         ("rejected", Some(ADVICE)),
     ] {
         let paper = Paper::new(&["ada"]);
-        let (_directory, house) = at_noon(&paper, &[("ada", &[])]).await?;
-        let ids = &house.services.ids;
+        let (_directory, world) = at_noon(&paper, &[("ada", &[])]).await?;
+        let ids = &world.services.ids;
         let spec: Specification = serde_json::from_value(json!({
             "id": ids.next(), "idea": "walks", "user": "ada", "state": state, "revision": 1, "hash": ContentHash::of(b"walks"),
             "complexity": "simple", "requested_by": "ada", "correlation_id": ids.next(), "created_at": noon(),
@@ -140,16 +140,16 @@ async fn nobody_is_advised_to_ask_for_what_was_asked_for_before() -> anyhow::Res
         }))?;
         let mut changes = ChangeSet::new();
         changes.insert(&spec);
-        house.services.store.commit(changes).await?;
-        complete(&house, "cleo").await?;
-        house.settle().await?;
-        let told = rows(&house).await?;
+        world.services.store.commit(changes).await?;
+        complete(&world, "cleo").await?;
+        world.settle().await?;
+        let told = rows(&world).await?;
         let told: Vec<_> = told
             .iter()
             .map(|row| row.text.recommendation.as_deref())
             .collect();
         assert_eq!(told, [best], "{state}");
-        house.close().await?;
+        world.close().await?;
     }
     Ok(())
 }

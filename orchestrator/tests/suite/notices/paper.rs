@@ -19,7 +19,7 @@ use ropewalk_schemas::{QuestionId, UserSlug};
 use ropewalk_store::{Query, ReadError, Store, Versioned};
 use tempfile::TempDir;
 
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 /// What somebody was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,22 +137,26 @@ impl Paper {
     /// Waits until so many things were said, and returns all of them.
     pub(crate) async fn said(
         &self,
-        house: &House,
+        world: &FrameWorld,
         count: usize,
     ) -> anyhow::Result<Vec<SentNotice>> {
-        self.until(house, || self.count() >= count).await?;
+        self.until(world, || self.count() >= count).await?;
         Ok(self.written().said.clone())
     }
 
     /// Waits until something is so; seconds pass meanwhile, and fewer of them on a busy machine than looks, or what a
     /// test has for later would happen.
-    pub(crate) async fn until(&self, house: &House, look: impl Fn() -> bool) -> anyhow::Result<()> {
+    pub(crate) async fn until(
+        &self,
+        world: &FrameWorld,
+        look: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
         let looks = AtomicU32::new(0);
-        house
+        world
             .until("the paper", || async {
                 let number = looks.fetch_add(1, Ordering::Relaxed);
                 if number < 30 || number.is_multiple_of(20) {
-                    house.pass(Duration::from_secs(1)).await;
+                    world.pass(Duration::from_secs(1)).await;
                 }
                 Ok(look().then_some(()))
             })
@@ -162,12 +166,12 @@ impl Paper {
     /// Waits until something is so of the rows.
     pub(crate) async fn until_rows(
         &self,
-        house: &House,
+        world: &FrameWorld,
         look: impl Fn(&[Versioned<Notice>]) -> bool,
     ) -> anyhow::Result<()> {
-        house
+        world
             .until("the rows", || async {
-                let rows = rows(house).await?;
+                let rows = rows(world).await?;
                 Ok((!rows.is_empty() && look(&rows)).then_some(()))
             })
             .await
@@ -175,28 +179,28 @@ impl Paper {
 }
 
 /// Lists every notice.
-pub(crate) async fn rows(house: &House) -> anyhow::Result<Vec<Versioned<Notice>>> {
-    Ok(house.services.store.list::<Notice>(Query::new()).await?)
+pub(crate) async fn rows(world: &FrameWorld) -> anyhow::Result<Vec<Versioned<Notice>>> {
+    Ok(world.services.store.list::<Notice>(Query::new()).await?)
 }
 
-/// Opens a house in which people hear by the paper, and sleep from ten to seven.
-pub(crate) async fn house(
+/// Opens a world in which people hear by the paper, and sleep from ten to seven.
+pub(crate) async fn world(
     directory: &Path,
     clock: &Clock,
     paper: &Paper,
     people: &[(&str, &[Role])],
-) -> anyhow::Result<House> {
-    house_of(directory, clock, paper, listeners(people)?, None).await
+) -> anyhow::Result<FrameWorld> {
+    world_of(directory, clock, paper, listeners(people)?, None).await
 }
 
 /// Does the same in a directory of its own, which lasts as long as what is returned first, from noon on.
 pub(crate) async fn at_noon(
     paper: &Paper,
     people: &[(&str, &[Role])],
-) -> anyhow::Result<(TempDir, House)> {
+) -> anyhow::Result<(TempDir, FrameWorld)> {
     let directory = tempfile::tempdir()?;
-    let house = house(directory.path(), &Clock::manual(noon()), paper, people).await?;
-    Ok((directory, house))
+    let world = world(directory.path(), &Clock::manual(noon()), paper, people).await?;
+    Ok((directory, world))
 }
 
 /// Returns people with their roles.
@@ -212,18 +216,18 @@ pub(crate) fn listeners(people: &[(&str, &[Role])]) -> anyhow::Result<Vec<Listen
     people.iter().map(listener).collect()
 }
 
-/// Opens a house in which these people hear by the paper, and a summary at a time of the day.
-pub(crate) async fn house_of(
+/// Opens a world in which these people hear by the paper, and a summary at a time of the day.
+pub(crate) async fn world_of(
     directory: &Path,
     clock: &Clock,
     paper: &Paper,
     people: Vec<Listener>,
     summary: Option<TimeOfDay>,
-) -> anyhow::Result<House> {
+) -> anyhow::Result<FrameWorld> {
     let notifier = notifier(paper, people, summary)?;
     let questions = QuestionService::new(Deadlines::default())?;
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
-    House::open(directory, clock.clone(), agents).await
+    FrameWorld::open(directory, clock.clone(), agents).await
 }
 
 /// Returns who tells these people by the paper, and a summary at a time of the day.

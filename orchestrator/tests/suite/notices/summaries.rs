@@ -19,10 +19,10 @@ use ropewalk_schemas::{
 };
 use ropewalk_store::{ChangeSet, Query};
 
-use super::paper::{Paper, SentNotice, house_of};
+use super::paper::{Paper, SentNotice, world_of};
 use super::{ask, begun, build, completed, landed, tell};
-use crate::house::{House, noon};
 use crate::questions::{asking, open as open_question};
+use crate::world::{FrameWorld, noon};
 
 fn person(name: &str, summary: bool) -> anyhow::Result<Listener> {
     Ok(Listener {
@@ -33,21 +33,25 @@ fn person(name: &str, summary: bool) -> anyhow::Result<Listener> {
     })
 }
 
-async fn house(
+async fn world(
     directory: &Path,
     clock: &Clock,
     paper: &Paper,
     at: Option<&str>,
-) -> anyhow::Result<House> {
+) -> anyhow::Result<FrameWorld> {
     let people = vec![person("ada", true)?, person("bob", false)?];
     let at = at
         .map(|at| TimeOfDay::try_from(at.to_owned()))
         .transpose()?;
-    house_of(directory, clock, paper, people, at).await
+    world_of(directory, clock, paper, people, at).await
 }
 
 /// Waits until so many summaries are told, and returns them.
-async fn summaries(house: &House, paper: &Paper, count: usize) -> anyhow::Result<Vec<SentNotice>> {
+async fn summaries(
+    world: &FrameWorld,
+    paper: &Paper,
+    count: usize,
+) -> anyhow::Result<Vec<SentNotice>> {
     let told = || {
         let all = paper.all().into_iter();
         let told: Vec<SentNotice> = all
@@ -55,18 +59,18 @@ async fn summaries(house: &House, paper: &Paper, count: usize) -> anyhow::Result
             .collect();
         told
     };
-    paper.until(house, || told().len() >= count).await?;
+    paper.until(world, || told().len() >= count).await?;
     Ok(told())
 }
 
 /// Lets what is told besides be told, up to a little before the next summary.
-async fn pass_until(house: &House, moment: DateTime<Utc>) -> anyhow::Result<()> {
-    house.settle().await?;
-    house.pass_until(moment - TimeDelta::minutes(1)).await;
-    house.settle().await
+async fn pass_until(world: &FrameWorld, moment: DateTime<Utc>) -> anyhow::Result<()> {
+    world.settle().await?;
+    world.pass_until(moment - TimeDelta::minutes(1)).await;
+    world.settle().await
 }
 
-async fn paid(house: &House, key: &str, micro_usd: Option<u64>) -> anyhow::Result<()> {
+async fn paid(world: &FrameWorld, key: &str, micro_usd: Option<u64>) -> anyhow::Result<()> {
     let mut changes = ChangeSet::new();
     changes.insert(&ModelCall {
         key: key.to_owned(),
@@ -87,9 +91,9 @@ async fn paid(house: &House, key: &str, micro_usd: Option<u64>) -> anyhow::Resul
         duration_ms: None,
         traceparent: None,
         micro_usd,
-        at: house.clock.now(),
+        at: world.clock.now(),
     });
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(())
 }
 
@@ -98,7 +102,7 @@ async fn a_day_is_summed_up_once_for_who_wants_it_also_over_a_restart() -> anyho
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
-    let first = house(directory.path(), &clock, &paper, Some("13:00")).await?;
+    let first = world(directory.path(), &clock, &paper, Some("13:00")).await?;
     let build = build(&first);
     begun(&first, build, "walks").await?;
     for task in ["T-001", "T-002"] {
@@ -122,7 +126,7 @@ async fn a_day_is_summed_up_once_for_who_wants_it_also_over_a_restart() -> anyho
     // Nothing runs when the next is due; it is told once, of what happened since and of nothing else.
     clock.advance(Duration::from_hours(30));
     for _ in 0..2 {
-        let again = house(directory.path(), &clock, &paper, Some("13:00")).await?;
+        let again = world(directory.path(), &clock, &paper, Some("13:00")).await?;
         let told = summaries(&again, &paper, 2).await?;
         again.pass(Duration::from_hours(1)).await;
         again.settle().await?;
@@ -146,30 +150,30 @@ async fn a_summary_says_what_stands_and_waits_for_the_end_of_quiet_hours() -> an
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon() + TimeDelta::hours(10) - TimeDelta::minutes(30));
     let paper = Paper::new(&["ada", "bob"]);
-    let house = house(directory.path(), &clock, &paper, Some("22:30")).await?;
-    underway(&house).await?;
-    ask(&house).await?;
+    let world = world(directory.path(), &clock, &paper, Some("22:30")).await?;
+    underway(&world).await?;
+    ask(&world).await?;
     let mut other = asking(QuestionKind::Blocking, false);
     other.text = "Another?".to_owned();
-    open_question(&house, other).await?;
-    house.pass(Duration::from_hours(2)).await;
-    house.settle().await?;
-    assert_eq!(summaries(&house, &paper, 0).await?, [], "nobody is woken");
-    house.pass_until(noon() + TimeDelta::hours(19)).await;
-    let told = summaries(&house, &paper, 1).await?;
+    open_question(&world, other).await?;
+    world.pass(Duration::from_hours(2)).await;
+    world.settle().await?;
+    assert_eq!(summaries(&world, &paper, 0).await?, [], "nobody is woken");
+    world.pass_until(noon() + TimeDelta::hours(19)).await;
+    let told = summaries(&world, &paper, 1).await?;
     assert_eq!(
         told[0].body,
         "Questions: 2 asked.\n\nUnderway: `walks` is running, 1 of 3 tasks complete.\n\
          No activity for 7 days: T-002 of `walks`.\nOpen: 2 questions."
     );
-    house.close().await
+    world.close().await
 }
 
 /// Lays a build of three tasks: one has landed, one nobody touched for long, one moved a day ago.
-async fn underway(house: &House) -> anyhow::Result<()> {
-    let now = house.clock.now();
+async fn underway(world: &FrameWorld) -> anyhow::Result<()> {
+    let now = world.clock.now();
     let approval = SpecApproved {
-        spec_id: SpecId(house.services.ids.next()),
+        spec_id: SpecId(world.services.ids.next()),
         idea_slug: Slug::parse("walks")?,
         user_slug: UserSlug::parse("ada")?,
         revision: 1,
@@ -178,8 +182,8 @@ async fn underway(house: &House) -> anyhow::Result<()> {
         priority: Priority::DEFAULT,
         price: None,
     };
-    let id = BuildId(house.services.ids.next());
-    let chain = CorrelationId(house.services.ids.next());
+    let id = BuildId(world.services.ids.next());
+    let chain = CorrelationId(world.services.ids.next());
     let mut changes = ChangeSet::new();
     changes.insert(&Build {
         state: BuildState::Running,
@@ -203,7 +207,7 @@ async fn underway(house: &House) -> anyhow::Result<()> {
             ..Task::planned(id, number, block)
         });
     }
-    house.services.store.commit(changes).await?;
+    world.services.store.commit(changes).await?;
     Ok(())
 }
 
@@ -212,10 +216,10 @@ async fn a_summary_that_is_switched_off_comes_due_no_more() -> anyhow::Result<()
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada", "bob"]);
-    let on = house(directory.path(), &clock, &paper, Some("13:00")).await?;
+    let on = world(directory.path(), &clock, &paper, Some("13:00")).await?;
     assert_eq!(timers(&on).await?, 1);
     on.close().await?;
-    let off = house(directory.path(), &clock, &paper, None).await?;
+    let off = world(directory.path(), &clock, &paper, None).await?;
     off.pass_until(noon() + TimeDelta::hours(2)).await;
     off.settle().await?;
     assert_eq!(timers(&off).await?, 0);
@@ -223,7 +227,7 @@ async fn a_summary_that_is_switched_off_comes_due_no_more() -> anyhow::Result<()
     off.close().await
 }
 
-async fn timers(house: &House) -> anyhow::Result<u64> {
+async fn timers(world: &FrameWorld) -> anyhow::Result<u64> {
     let timers = Query::new().equal("name", "notices.summary");
-    Ok(house.services.store.count::<Timer>(timers).await?)
+    Ok(world.services.store.count::<Timer>(timers).await?)
 }

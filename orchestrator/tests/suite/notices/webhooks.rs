@@ -8,7 +8,7 @@ use ropewalk_runtime::Clock;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::house::{House, noon};
+use crate::world::{FrameWorld, noon};
 
 async fn posts(server: &MockServer) -> Vec<Request> {
     server.received_requests().await.unwrap_or_default()
@@ -37,11 +37,11 @@ async fn a_webhook_gets_each_notice_signed_and_again_after_a_failure() -> anyhow
         },
         turn: Arc::new(|| Some(Box::new(()))),
     })?;
-    let house = House::open(directory.path(), clock, vec![Arc::new(notifier)]).await?;
-    let id = super::ask(&house).await?;
-    let sent = house
+    let world = FrameWorld::open(directory.path(), clock, vec![Arc::new(notifier)]).await?;
+    let id = super::ask(&world).await?;
+    let sent = world
         .until("two posts", || async {
-            house.pass(Duration::from_secs(1)).await;
+            world.pass(Duration::from_secs(1)).await;
             let sent = posts(&server).await;
             Ok((sent.len() == 2).then_some(sent))
         })
@@ -68,5 +68,5 @@ async fn a_webhook_gets_each_notice_signed_and_again_after_a_failure() -> anyhow
         })
         .collect::<anyhow::Result<_>>()?;
     assert!(waited[1] - waited[0] >= 7, "{waited:?}");
-    house.close().await
+    world.close().await
 }

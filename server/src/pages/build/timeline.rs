@@ -38,7 +38,7 @@ pub(super) struct Loop {
 /// One attempt.
 pub(super) struct Bar {
     pub(super) task: String,
-    pub(super) told: String,
+    pub(super) label: String,
     pub(super) tone: &'static str,
     pub(super) is_named: bool,
     pub(super) x: u64,
@@ -48,7 +48,7 @@ pub(super) struct Bar {
 
 /// A time since the first attempt began.
 pub(super) struct Tick {
-    pub(super) told: String,
+    pub(super) label: String,
     pub(super) x: u64,
 }
 
@@ -69,7 +69,7 @@ impl Timeline {
             let width = place(ended(one)).saturating_sub(x).max(THINNEST);
             Bar {
                 task: one.task.to_string(),
-                told: told(one, between(one.started_at, ended(one))),
+                label: label(one, between(one.started_at, ended(one))),
                 tone: shown::tone(one.state.as_str()),
                 is_named: width >= NAMED,
                 x,
@@ -78,7 +78,7 @@ impl Timeline {
             }
         });
         let ticks = (0..=PARTS).map(|part| Tick {
-            told: shown::duration(whole * part / PARTS),
+            label: shown::duration(whole * part / PARTS),
             x: LEFT + part * (WIDTH - LEFT - RIGHT) / PARTS,
         });
         Some(Self {
@@ -102,7 +102,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or(0)
 }
 
-fn told(one: &AttemptView, milliseconds: u64) -> String {
+fn label(one: &AttemptView, milliseconds: u64) -> String {
     let took = shown::duration(milliseconds);
     let (task, number, state) = (&one.task, one.number, one.state);
     format!(
@@ -157,10 +157,10 @@ mod tests {
             ]
         );
         assert_eq!(
-            drawn.bars[0].told,
+            drawn.bars[0].label,
             "T-001, try 1: landed, 50.0 s, 12 tokens"
         );
-        assert_eq!(drawn.ticks.last().unwrap().told, "1 min 40 s");
+        assert_eq!(drawn.ticks.last().unwrap().label, "1 min 40 s");
         assert!(Timeline::of(&[], now).is_none());
     }
 }

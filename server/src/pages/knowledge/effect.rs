@@ -20,15 +20,15 @@ const fn tone(outcome: InjectionOutcome) -> &'static str {
 }
 
 /// Says what a use came to.
-pub(super) fn told(usage: &Injection) -> &'static str {
-    InjectionOutcome::of(usage).told()
+pub(super) fn in_words(usage: &Injection) -> &'static str {
+    InjectionOutcome::of(usage).in_words()
 }
 
 /// A use, drawn.
 pub(super) struct Square {
     pub(super) x: usize,
     pub(super) tone: &'static str,
-    pub(super) told: String,
+    pub(super) label: String,
 }
 
 /// A picture of the uses of a lesson.
@@ -36,7 +36,7 @@ pub(super) struct Effect {
     pub(super) width: usize,
     pub(super) squares: Vec<Square>,
     /// The same in words, with the counts of what is drawn.
-    pub(super) told: String,
+    pub(super) label: String,
 }
 
 impl Effect {
@@ -51,14 +51,14 @@ impl Effect {
         let squares = newest.iter().enumerate().map(|(number, usage)| Square {
             x: number * STEP,
             tone: tone(InjectionOutcome::of(usage)),
-            told: format!("{}: {}", usage.task, told(usage)),
+            label: format!("{}: {}", usage.task, in_words(usage)),
         });
         let counts = InjectionOutcome::ALL.into_iter().filter_map(|outcome| {
             let many = newest
                 .iter()
                 .filter(|one| InjectionOutcome::of(one) == outcome);
             let many = many.count();
-            (many > 0).then(|| format!("{many} {}", outcome.told()))
+            (many > 0).then(|| format!("{many} {}", outcome.in_words()))
         });
         let last = if uses.len() > MOST {
             "the last of "
@@ -68,7 +68,7 @@ impl Effect {
         Some(Self {
             width: newest.len() * STEP,
             squares: squares.collect(),
-            told: format!(
+            label: format!(
                 "{last}{} use{}: {}",
                 uses.len(),
                 if uses.len() == 1 { "" } else { "s" },
@@ -107,7 +107,7 @@ mod tests {
         let tones: Vec<&str> = drawn.squares.iter().map(|square| square.tone).collect();
         assert_eq!(tones, ["good", "bad", "busy", "calm", "waits", "good"]);
         assert_eq!(
-            drawn.told,
+            drawn.label,
             "6 uses: 2 passed with it, where one had failed without; 1 its mistake was made all the same; \
              1 left out to measure; 1 shows nothing; 1 not settled"
         );
@@ -115,6 +115,6 @@ mod tests {
         let many = vec![usage(false, None, true); MOST + 2];
         let drawn = Effect::of(&many).unwrap();
         assert_eq!((drawn.squares.len(), drawn.width), (MOST, MOST * STEP));
-        assert_eq!(drawn.told, "the last of 42 uses: 40 shows nothing");
+        assert_eq!(drawn.label, "the last of 42 uses: 40 shows nothing");
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Cost {
 
 /// A day.
 pub(super) struct Bar {
-    pub(super) told: String,
+    pub(super) label: String,
     pub(super) x: u64,
     pub(super) y: u64,
     pub(super) width: u64,
@@ -76,7 +76,7 @@ impl Cost {
             let value = u128::from(measure.of(usage)) * u128::from(HEIGHT) / u128::from(most);
             let height = u64::try_from(value).unwrap_or(HEIGHT).max(LOWEST);
             Bar {
-                told: told(*day, usage),
+                label: label(*day, usage),
                 x: LEFT + between(*day) * (WIDTH - LEFT - RIGHT) / count + (room - width) / 2,
                 y: Self::GROUND - height,
                 width,
@@ -86,7 +86,7 @@ impl Cost {
         Some(Self {
             called: measure.called(),
             bars: bars.collect(),
-            most: measure.told(highest),
+            most: measure.in_words(highest),
             first: first.to_string(),
             last: last.to_string(),
         })
@@ -108,7 +108,7 @@ impl Measure {
         }
     }
 
-    fn told(self, usage: &Usage) -> String {
+    fn in_words(self, usage: &Usage) -> String {
         match self {
             Self::Money => usage.spending().money(),
             Self::Tokens => usage.spending().tokens.to_string(),
@@ -122,7 +122,7 @@ fn day(row: &UsageRow) -> Option<(NaiveDate, &Usage)> {
     Some((day, &row.usage))
 }
 
-fn told(day: NaiveDate, usage: &Usage) -> String {
+fn label(day: NaiveDate, usage: &Usage) -> String {
     let spent = usage.spending();
     let (money, calls) = (spent.money(), counted(spent.calls, "call"));
     let tokens = counted(spent.tokens, "token");
@@ -160,7 +160,7 @@ mod tests {
             .collect();
         assert_eq!(steps, [204, 408]);
         assert_eq!(
-            drawn.bars[1].told,
+            drawn.bars[1].label,
             "2026-03-02: $2.00, 40 tokens in 2 calls"
         );
         assert_eq!(

@@ -14,16 +14,16 @@ use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, Slug};
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
-use crate::house::{BOB, House, answered};
+use crate::world::{BOB, ServerWorld, answered};
 
 /// How often it is looked for what time brings.
 const LOOKS: u32 = 2_000;
 
 /// Lets questions remind and end at their time.
-async fn keep_time(house: &House) {
+async fn keep_time(world: &ServerWorld) {
     let service = QuestionService::new(Deadlines::default()).unwrap();
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(service)];
-    Frame::start(&house.services, agents, &house.supervisor)
+    Frame::start(&world.services, agents, &world.supervisor)
         .await
         .unwrap();
 }
@@ -52,40 +52,40 @@ fn asking(kind: QuestionKind, text: &str) -> QuestionRequest {
 }
 
 /// Puts a question, as an agent does.
-async fn put(house: &House, asking: QuestionRequest) -> AskOutcome {
+async fn put(world: &ServerWorld, asking: QuestionRequest) -> AskOutcome {
     let source = ComponentName::parse("specification").unwrap();
-    let context = Context::new(&house.services, source);
+    let context = Context::new(&world.services, source);
     let mut changes = ChangeSet::new();
     let deadlines = Deadlines::default();
     let asked = questions::ask(&mut changes, &context, &deadlines, asking)
         .await
         .unwrap();
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     asked
 }
 
 /// Puts a question that was not put before; a second later it is there.
-async fn open(house: &House, asking: QuestionRequest) -> QuestionId {
-    let AskOutcome::Open(id) = put(house, asking).await else {
+async fn open(world: &ServerWorld, asking: QuestionRequest) -> QuestionId {
+    let AskOutcome::Open(id) = put(world, asking).await else {
         panic!("it was answered before");
     };
-    house.services.clock.advance(Duration::from_secs(1));
+    world.services.clock.advance(Duration::from_secs(1));
     id
 }
 
 /// Puts a question of each kind, and one that would spend; returns them in the order of the queue.
-async fn one_of_each(house: &House) -> [QuestionId; 7] {
-    let educational = open(house, asking(QuestionKind::Educational, "Did you know?")).await;
-    let preference = open(house, asking(QuestionKind::Preference, "Tabs?")).await;
-    let celebratory = open(house, asking(QuestionKind::Celebratory, "Done!")).await;
-    let confirming = open(house, asking(QuestionKind::Confirming, "As usual?")).await;
+async fn one_of_each(world: &ServerWorld) -> [QuestionId; 7] {
+    let educational = open(world, asking(QuestionKind::Educational, "Did you know?")).await;
+    let preference = open(world, asking(QuestionKind::Preference, "Tabs?")).await;
+    let celebratory = open(world, asking(QuestionKind::Celebratory, "Done!")).await;
+    let confirming = open(world, asking(QuestionKind::Confirming, "As usual?")).await;
     let spending = QuestionRequest {
         consequential: true,
         ..asking(QuestionKind::Confirming, "Spend more?")
     };
-    let spends = open(house, spending).await;
-    let clarifying = open(house, asking(QuestionKind::Clarifying, "Colour?")).await;
-    let blocking = open(house, asking(QuestionKind::Blocking, "Which way?")).await;
+    let spends = open(world, spending).await;
+    let clarifying = open(world, asking(QuestionKind::Clarifying, "Colour?")).await;
+    let blocking = open(world, asking(QuestionKind::Blocking, "Which way?")).await;
     [
         blocking,
         clarifying,
@@ -97,21 +97,21 @@ async fn one_of_each(house: &House) -> [QuestionId; 7] {
     ]
 }
 
-async fn stored(house: &House, id: QuestionId) -> Question {
-    let found = house.services.store.get::<Question>(&id.to_string()).await;
+async fn stored(world: &ServerWorld, id: QuestionId) -> Question {
+    let found = world.services.store.get::<Question>(&id.to_string()).await;
     found.unwrap().unwrap().into_inner()
 }
 
 /// Waits until a question is as `look` wants it; seconds pass meanwhile.
-async fn until(house: &House, id: QuestionId, look: impl Fn(&Question) -> bool) -> Value {
+async fn until(world: &ServerWorld, id: QuestionId, look: impl Fn(&Question) -> bool) -> Value {
     for _ in 0..LOOKS {
-        if look(&stored(house, id).await) {
-            return house.read(&format!("/api/questions/{id}")).await;
+        if look(&stored(world, id).await) {
+            return world.read(&format!("/api/questions/{id}")).await;
         }
-        house.services.clock.advance(Duration::from_secs(1));
+        world.services.clock.advance(Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it never came: {:?}", stored(house, id).await);
+    panic!("it never came: {:?}", stored(world, id).await);
 }
 
 /// Lets time pass up to a moment.
@@ -128,69 +128,69 @@ fn ids(page: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocking_question_waits_over_the_api_for_fourteen_hours_and_holds_nothing_else() {
     let clock = Clock::manual(Clock::system().now());
-    let mut house = House::at(&clock).await;
-    keep_time(&house).await;
+    let mut world = ServerWorld::at(&clock).await;
+    keep_time(&world).await;
     let begun = json!({ "text": "Walks" });
     assert_eq!(
-        house.send("/api/ideation/sessions", &begun).await.status,
+        world.send("/api/ideation/sessions", &begun).await.status,
         201
     );
-    let spec = house.specification().await;
+    let spec = world.specification().await;
     let walks = QuestionRequest {
         about: About::Specification { spec },
         idea: Slug::parse("walks").ok(),
         ..asking(QuestionKind::Blocking, "One file or many?")
     };
-    let id = open(&house, walks).await;
-    let waits = house.read("/api/waits").await;
+    let id = open(&world, walks).await;
+    let waits = world.read("/api/waits").await;
     assert_eq!(waits["items"].as_array().map(Vec::len), Some(1), "{waits}");
     assert!(waits.to_string().contains(&id.to_string()), "{waits}");
     // Whoever works on something else goes on.
     let other = json!({ "text": "Boats" });
     assert_eq!(
-        house.send("/api/ideation/sessions", &other).await.status,
+        world.send("/api/ideation/sessions", &other).await.status,
         201
     );
     for half_hour in 1..=28 {
         if half_hour == 15 {
-            house = house.again().await;
-            keep_time(&house).await;
+            world = world.again().await;
+            keep_time(&world).await;
         }
-        let before = stored(&house, id).await.reminded_at;
+        let before = stored(&world, id).await.reminded_at;
         clock.advance(Duration::from_mins(30));
-        until(&house, id, |question| question.reminded_at != before).await;
+        until(&world, id, |question| question.reminded_at != before).await;
     }
-    assert_eq!(house.events("question.reminded").await.len(), 28);
-    let all = house.ask("POST", "/api/questions/all-defaults", BOB);
+    assert_eq!(world.events("question.reminded").await.len(), 28);
+    let all = world.ask("POST", "/api/questions/all-defaults", BOB);
     assert_eq!(answered(all).await.body["items"], json!([]));
-    assert_eq!(house.read("/api/locks").await["items"], json!([]));
-    let open = house.read("/api/questions").await;
+    assert_eq!(world.read("/api/locks").await["items"], json!([]));
+    let open = world.read("/api/questions").await;
     assert_eq!(ids(&open), [id.to_string()]);
 
     let path = format!("/api/questions/{id}/answer");
-    let no = house
+    let no = world
         .ask("POST", &path, BOB)
         .json(&json!({ "choice": "no" }));
     let first = answered(no).await;
     assert_eq!(first.status, 200, "{}", first.text);
-    let second = house.send(&path, &json!({ "choice": "yes" })).await;
+    let second = world.send(&path, &json!({ "choice": "yes" })).await;
     assert_eq!(second.status, 409, "{}", second.text);
-    let kept = house.read(&format!("/api/questions/{id}")).await["answer"].clone();
+    let kept = world.read(&format!("/api/questions/{id}")).await["answer"].clone();
     let told = ["choice", "by", "channel"].map(|name| kept[name].as_str().unwrap().to_owned());
     assert_eq!(told, ["no", "bob", "api"]);
     assert_eq!(kept["at"], json!(clock.now()));
-    assert_eq!(house.read("/api/questions").await["items"], json!([]));
-    assert_eq!(house.read("/api/waits").await["items"], json!([]));
-    assert_eq!(house.events("question.answered").await.len(), 1);
-    house.stop().await;
+    assert_eq!(world.read("/api/questions").await["items"], json!([]));
+    assert_eq!(world.read("/api/waits").await["items"], json!([]));
+    assert_eq!(world.events("question.answered").await.len(), 1);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_kind_of_question_ends_over_the_api_at_its_time_and_no_default_has_consequences() {
     let clock = Clock::manual(Clock::system().now());
-    let house = House::at(&clock).await;
-    keep_time(&house).await;
-    let queue = one_of_each(&house).await;
+    let world = ServerWorld::at(&clock).await;
+    keep_time(&world).await;
+    let queue = one_of_each(&world).await;
     let [
         blocking,
         clarifying,
@@ -200,20 +200,20 @@ async fn each_kind_of_question_ends_over_the_api_at_its_time_and_no_default_has_
         preference,
         celebratory,
     ] = queue;
-    let listed = house.read("/api/questions").await;
+    let listed = world.read("/api/questions").await;
     assert_eq!(ids(&listed), queue.map(|id| id.to_string()));
 
     let asked = clock.now();
     pass_until(&clock, asked + Duration::from_mins(30));
-    until(&house, clarifying, |one| one.reminded_at.is_some()).await;
+    until(&world, clarifying, |one| one.reminded_at.is_some()).await;
     pass_until(&clock, asked + Duration::from_mins(239));
     assert_eq!(
-        stored(&house, clarifying).await.state,
+        stored(&world, clarifying).await.state,
         QuestionState::Pending
     );
     pass_until(&clock, asked + Duration::from_hours(4));
     let ended = |one: &Question| one.state != QuestionState::Pending;
-    let taken = until(&house, clarifying, ended).await;
+    let taken = until(&world, clarifying, ended).await;
     let answer = |shown: &Value| {
         let names = ["by", "choice"];
         names.map(|name| shown["answer"][name].as_str().unwrap().to_owned())
@@ -221,45 +221,45 @@ async fn each_kind_of_question_ends_over_the_api_at_its_time_and_no_default_has_
     assert_eq!(taken["state"], "defaulted");
     assert_eq!(answer(&taken), ["default", "no"]);
     // The same is not asked again, and whose answer was taken is marked.
-    let again = put(&house, asking(QuestionKind::Clarifying, "Colour?")).await;
+    let again = put(&world, asking(QuestionKind::Clarifying, "Colour?")).await;
     assert!(matches!(again, AskOutcome::Reused(answer) if answer.text == "No"));
-    let all = house.read("/api/questions?all=true").await;
+    let all = world.read("/api/questions?all=true").await;
     let mut all = all["items"].as_array().unwrap().iter();
     assert!(all.any(|one| one["reused_from"] == json!(clarifying)));
 
     pass_until(&clock, asked + Duration::from_hours(23));
     assert_eq!(
-        stored(&house, confirming).await.state,
+        stored(&world, confirming).await.state,
         QuestionState::Pending
     );
     pass_until(&clock, asked + Duration::from_hours(24));
-    let taken = until(&house, confirming, ended).await;
+    let taken = until(&world, confirming, ended).await;
     assert_eq!(taken["state"], "defaulted");
     assert_eq!(answer(&taken), ["default", "yes"]);
     pass_until(&clock, asked + Duration::from_hours(7 * 24));
     for id in [educational, preference, celebratory] {
-        let over = until(&house, id, ended).await;
+        let over = until(&world, id, ended).await;
         assert_eq!(
             (&over["state"], &over["answer"]),
             (&json!("dismissed"), &Value::Null)
         );
     }
-    let house = house.again().await;
-    keep_time(&house).await;
-    let before = stored(&house, blocking).await.reminded_at;
+    let world = world.again().await;
+    keep_time(&world).await;
+    let before = stored(&world, blocking).await.reminded_at;
     clock.advance(Duration::from_hours(1));
-    until(&house, blocking, |one| one.reminded_at != before).await;
-    let open = house.read("/api/questions").await;
+    until(&world, blocking, |one| one.reminded_at != before).await;
+    let open = world.read("/api/questions").await;
     assert_eq!(ids(&open), [blocking, spends].map(|id| id.to_string()));
     assert_eq!(
-        house.events("question.defaulted").await.len(),
+        world.events("question.defaulted").await.len(),
         2,
         "each once"
     );
     assert_eq!(
-        house.events("question.dismissed").await.len(),
+        world.events("question.dismissed").await.len(),
         3,
         "each once"
     );
-    house.stop().await;
+    world.stop().await;
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::reading::{Expectation, assert_pages};
 use super::things::change;
 use super::{all, bar, call, dollars, in_state, progress, used};
-use crate::house::House;
+use crate::world::ServerWorld;
 
 /// A run of the check of a task or of the whole, in so many milliseconds, in which so many tests passed.
 fn run(duration_ms: u64, passed: u32) -> Value {
@@ -26,9 +26,9 @@ fn run(duration_ms: u64, passed: u32) -> Value {
 
 /// Stores two revisions of a specification, its build that has ended with some tasks done and some not, what the gate saw
 /// of it, and two attempts of which the last one said something.
-async fn fill(house: &House) -> (SpecId, BuildId) {
-    let (spec, _) = house.specified().await;
-    let build = house.built().await;
+async fn fill(world: &ServerWorld) -> (SpecId, BuildId) {
+    let (spec, _) = world.specified().await;
+    let build = world.built().await;
     for (number, state) in [
         TaskState::Complete,
         TaskState::Complete,
@@ -40,12 +40,12 @@ async fn fill(house: &House) -> (SpecId, BuildId) {
     .into_iter()
     .enumerate()
     {
-        house
+        world
             .task(build, &format!("T-{:03}", number + 1), state)
             .await;
     }
-    let now = house.services.clock.now();
-    change::<Build>(house, |build| {
+    let now = world.services.clock.now();
+    change::<Build>(world, |build| {
         let more = json!({
             "spec": spec, "revision": 2, "state": "succeeded", "head": "a".repeat(40), "working_ms": 3_720_000,
             "completed_at": now, "priority": 7,
@@ -76,13 +76,13 @@ async fn fill(house: &House) -> (SpecId, BuildId) {
     .unwrap();
     changes.insert(&whole);
     changes.insert(&call(build, "one", "2026-03-01", (1_234, 1_560_000)));
-    house.services.store.commit(changes).await.unwrap();
-    attempts(house, build).await;
+    world.services.store.commit(changes).await.unwrap();
+    attempts(world, build).await;
     (spec, build)
 }
 
 /// Stores two attempts at the first task, one in the first of two hours and one in the last half of the second.
-async fn attempts(house: &House, build: BuildId) {
+async fn attempts(world: &ServerWorld, build: BuildId) {
     let mut changes = ChangeSet::new();
     let mut last = None;
     for (number, tokens, from, to, state) in [
@@ -90,7 +90,7 @@ async fn attempts(house: &House, build: BuildId) {
         (2, 987, "09:30", "10:00", "landed"),
     ] {
         let attempt: Attempt = serde_json::from_value(json!({
-            "id": house.services.ids.next(), "build": build, "task": "T-001", "number": number, "loop_name": "loop",
+            "id": world.services.ids.next(), "build": build, "task": "T-001", "number": number, "loop_name": "loop",
             "state": state, "token": number, "base": "5".repeat(40), "tokens": tokens,
             "started_at": format!("2026-03-01T{from}:00Z"), "ended_at": format!("2026-03-01T{to}:00Z"),
         }))
@@ -98,13 +98,13 @@ async fn attempts(house: &House, build: BuildId) {
         changes.insert(&attempt);
         last = Some(attempt.id);
     }
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let passage = json!({
         "attempt": last, "task": "T-001", "at": "2026-03-01T09:31:00Z", "kind": "message_ended", "item": "message",
         "text": "I write.", "calls": [],
         "usage": { "model": "m", "input_tokens": 21, "output_tokens": 34, "micro_usd": 550_000 },
     });
-    let file = house.state().join(Passage::file(last.unwrap()));
+    let file = world.state().join(Passage::file(last.unwrap()));
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, format!("{passage}\n")).unwrap();
 }
@@ -174,8 +174,8 @@ fn numbered(side: &str, numbers: impl IntoIterator<Item = usize>) -> Vec<String>
 }
 
 /// Works out how many lines the documents of the specification have, each of which has its number.
-async fn lines(house: &House, spec: SpecId) -> Vec<String> {
-    let shown = house
+async fn lines(world: &ServerWorld, spec: SpecId) -> Vec<String> {
+    let shown = world
         .read(&format!("/api/specifications/{spec}/lines"))
         .await;
     let files = shown["files"].as_array().unwrap().iter();
@@ -184,23 +184,23 @@ async fn lines(house: &House, spec: SpecId) -> Vec<String> {
 }
 
 /// Works out from the rows what each page has to tell.
-async fn expected(house: &House, spec: SpecId, id: BuildId) -> Vec<Expectation> {
-    let build = &all::<Build>(house).await[0];
-    let revision = all::<Specification>(house).await[0].revision;
-    let (tasks, attempts) = (all::<Task>(house).await, all::<Attempt>(house).await);
-    let calls = all::<ModelCall>(house).await;
+async fn expected(world: &ServerWorld, spec: SpecId, id: BuildId) -> Vec<Expectation> {
+    let build = &all::<Build>(world).await[0];
+    let revision = all::<Specification>(world).await[0].revision;
+    let (tasks, attempts) = (all::<Task>(world).await, all::<Attempt>(world).await);
+    let calls = all::<ModelCall>(world).await;
     let calls: Vec<&ModelCall> = calls.iter().collect();
     let last = attempts.last().unwrap();
     let [complete, failed, skipped] = [TaskState::Complete, TaskState::Failed, TaskState::Skipped]
         .map(|state| in_state(&tasks, state));
-    let mut of_lines = lines(house, spec).await;
+    let mut of_lines = lines(world, spec).await;
     of_lines.extend([
         format!(" Revision {revision}, line by line ·"),
         format!("<h1>Revision {revision}, line by line"),
         // Where the one is written that is said without a script.
         "min=\"1\" value=\"1\" required".to_owned(),
     ]);
-    // What a build of this house changed begins with its third line.
+    // What a build of this world changed begins with its third line.
     let changed = [numbered("new", [3, 4]), numbered("old", [4])].concat();
     vec![
         Expectation::at(
@@ -238,8 +238,8 @@ async fn expected(house: &House, spec: SpecId, id: BuildId) -> Vec<Expectation> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_around_a_build_that_ended_is_that_of_the_store_and_another_one_is_found() {
-    let house = House::new().await;
-    let (spec, build) = fill(&house).await;
-    assert_pages(&house, expected(&house, spec, build).await).await;
-    house.stop().await;
+    let world = ServerWorld::new().await;
+    let (spec, build) = fill(&world).await;
+    assert_pages(&world, expected(&world, spec, build).await).await;
+    world.stop().await;
 }

@@ -6,7 +6,7 @@ use ropewalk_schemas::question::{Question, QuestionState};
 
 use super::all;
 use crate::browser::Browser;
-use crate::house::House;
+use crate::world::ServerWorld;
 
 /// What a page has to tell.
 pub(super) struct Expectation {
@@ -24,8 +24,8 @@ impl Expectation {
 }
 
 /// Expects of each page what its frame has to tell as well: in the name of its tab, too, how many questions are open.
-pub(super) async fn framed(house: &House, mut pages: Vec<Expectation>) -> Vec<Expectation> {
-    let questions = all::<Question>(house).await.into_iter();
+pub(super) async fn framed(world: &ServerWorld, mut pages: Vec<Expectation>) -> Vec<Expectation> {
+    let questions = all::<Question>(world).await.into_iter();
     let open = questions.filter(|question| question.state == QuestionState::Pending);
     let open = open.count();
     let told = [
@@ -39,8 +39,11 @@ pub(super) async fn framed(house: &House, mut pages: Vec<Expectation>) -> Vec<Ex
 }
 
 /// Reads each page that something is expected of.
-pub(super) async fn read(house: &House, pages: Vec<Expectation>) -> Vec<(String, Expectation)> {
-    let browser = Browser::new(house).await;
+pub(super) async fn read(
+    world: &ServerWorld,
+    pages: Vec<Expectation>,
+) -> Vec<(String, Expectation)> {
+    let browser = Browser::new(world).await;
     let mut shown = Vec::new();
     for expected in pages {
         let answer = browser.read(&expected.path).await;
@@ -51,8 +54,8 @@ pub(super) async fn read(house: &House, pages: Vec<Expectation>) -> Vec<(String,
 }
 
 /// Reads pages, with their frames, and asserts the figures of each.
-pub(super) async fn assert_pages(house: &House, pages: Vec<Expectation>) {
-    for (page, expected) in read(house, framed(house, pages).await).await {
+pub(super) async fn assert_pages(world: &ServerWorld, pages: Vec<Expectation>) {
+    for (page, expected) in read(world, framed(world, pages).await).await {
         assert_figures(&page, &expected);
     }
 }

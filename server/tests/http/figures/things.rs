@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::reading::{Expectation, assert_pages};
 use super::{all, call, dollars, row, scales, used};
-use crate::house::{House, findings};
 use crate::troubles::dead_letter;
+use crate::world::{ServerWorld, findings};
 
 /// Changes what is written of the only row of its sort.
-pub(super) async fn change<R: Record>(house: &House, change: impl FnOnce(&mut Value)) {
-    let store = &house.services.store;
+pub(super) async fn change<R: Record>(world: &ServerWorld, change: impl FnOnce(&mut Value)) {
+    let store = &world.services.store;
     let rows = store.list::<R>(Query::new()).await.unwrap();
     let mut written = serde_json::to_value(&rows[0].record).unwrap();
     change(&mut written);
@@ -30,17 +30,17 @@ pub(super) async fn change<R: Record>(house: &House, change: impl FnOnce(&mut Va
 }
 
 /// Stores a talk with its confidences, a specification with its price, and a task with its attempts; returns the build.
-async fn fill(house: &House) -> BuildId {
-    dead_letter(house).await;
-    change::<Session>(house, |session| {
+async fn fill(world: &ServerWorld) -> BuildId {
+    dead_letter(world).await;
+    change::<Session>(world, |session| {
         session["signals"] = json!({ "confidence": 0.37, "artifacts": [
             { "kind": "problem", "summary": "Where?", "content": "Nobody knows.", "confidence": 0.64 },
             { "kind": "target-user", "summary": "Who?", "content": "Walkers.", "confidence": 0.82 },
         ] });
     })
     .await;
-    let (spec, now) = (house.specification().await, house.services.clock.now());
-    change::<Specification>(house, |spec| {
+    let (spec, now) = (world.specification().await, world.services.clock.now());
+    change::<Specification>(world, |spec| {
         spec["revision"] = json!(7);
         spec["price"] = json!({
             "tokens_low": 21_000, "tokens_high": 43_000, "micro_usd_low": 1_250_000,
@@ -48,10 +48,10 @@ async fn fill(house: &House) -> BuildId {
         });
     })
     .await;
-    let build = house.built().await;
-    house.task(build, "T-001", TaskState::Working).await;
-    change::<Task>(house, |task| task["attempts"] = json!(12)).await;
-    let ids = &house.services.ids;
+    let build = world.built().await;
+    world.task(build, "T-001", TaskState::Working).await;
+    change::<Task>(world, |task| task["attempts"] = json!(12)).await;
+    let ids = &world.services.ids;
     let attempt = ids.next();
     let tried = json!({
         "id": attempt, "build": build, "task": "T-001", "number": 1, "loop_name": "loop", "state": "failed",
@@ -97,7 +97,7 @@ async fn fill(house: &House) -> BuildId {
     changes
         .insert(&call(build, "one", "2026-03-01", (1_234, 1_560_000)))
         .insert(&other);
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     build
 }
 
@@ -199,19 +199,19 @@ fn of_lesson(item: &KnowledgeItem, uses: &[Injection]) -> Vec<String> {
 }
 
 /// Works out from the rows what each page has to tell.
-async fn expected(house: &House, build: BuildId) -> Vec<Expectation> {
+async fn expected(world: &ServerWorld, build: BuildId) -> Vec<Expectation> {
     let (session, spec) = (
-        all::<Session>(house).await,
-        all::<Specification>(house).await,
+        all::<Session>(world).await,
+        all::<Specification>(world).await,
     );
-    let (task, lesson) = (all::<Task>(house).await, all::<KnowledgeItem>(house).await);
-    let (attempts, evidence) = (all::<Attempt>(house).await, all::<Evidence>(house).await);
-    let uses = all::<Injection>(house).await;
+    let (task, lesson) = (all::<Task>(world).await, all::<KnowledgeItem>(world).await);
+    let (attempts, evidence) = (all::<Attempt>(world).await, all::<Evidence>(world).await);
+    let uses = all::<Injection>(world).await;
     let every = DeliveryFilter::default();
-    let deliveries = house.services.store.deliveries(&every).await.unwrap();
+    let deliveries = world.services.store.deliveries(&every).await.unwrap();
     let delivery = &deliveries[0];
     let (position, tries) = (delivery.key.sequence, delivery.attempts);
-    let calls = all::<ModelCall>(house).await;
+    let calls = all::<ModelCall>(world).await;
     let of_walks = |call: &&ModelCall| {
         call.idea
             .as_ref()
@@ -271,19 +271,19 @@ async fn expected(house: &House, build: BuildId) -> Vec<Expectation> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_on_the_page_of_a_thing_is_that_of_the_store_and_another_one_is_found() {
-    let house = House::new().await;
-    let build = fill(&house).await;
-    assert_pages(&house, expected(&house, build).await).await;
-    house.stop().await;
+    let world = ServerWorld::new().await;
+    let build = fill(&world).await;
+    assert_pages(&world, expected(&world, build).await).await;
+    world.stop().await;
 }
 
 /// Stores a question that is open until `due`, and one that was answered in words with figures in them; each tells a number
 /// of its own.
-async fn ask(house: &House) {
-    let now = house.services.clock.now();
-    let open = house.asked("build_finished", ["merge", "leave"]).await;
-    let closed = house.asked("budget_exceeded", ["half", "stop"]).await;
-    let store = &house.services.store;
+async fn ask(world: &ServerWorld) {
+    let now = world.services.clock.now();
+    let open = world.asked("build_finished", ["merge", "leave"]).await;
+    let closed = world.asked("budget_exceeded", ["half", "stop"]).await;
+    let store = &world.services.store;
     let mut changes = ChangeSet::new();
     for (id, more) in [
         (
@@ -349,20 +349,20 @@ fn of_inbox(questions: &[Question]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_of_what_is_asked_is_that_of_the_store_and_another_one_is_found() {
-    let house = House::new().await;
-    ask(&house).await;
-    let questions = all::<Question>(&house).await;
+    let world = ServerWorld::new().await;
+    ask(&world).await;
+    let questions = all::<Question>(&world).await;
     let mut pages = vec![Expectation::at("/questions?all=true", of_inbox(&questions))];
     pages.extend(questions.iter().map(|question| {
         Expectation::at(format!("/questions/{}", question.id), of_question(question))
     }));
-    assert_pages(&house, pages).await;
-    house.stop().await;
+    assert_pages(&world, pages).await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_of_what_a_run_needs_is_one_that_was_found_and_another_one_is_found() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     // No row holds these: they are found while the page is made.
     let has_figure = |finding: &Finding| {
         finding
@@ -373,6 +373,6 @@ async fn every_figure_of_what_a_run_needs_is_one_that_was_found_and_another_one_
         let (verdict, seen) = (finding.verdict.as_str(), finding.detail);
         format!("{verdict}</span></td><td data-of=\"Seen\">{seen}</td>")
     });
-    assert_pages(&house, vec![Expectation::at("/health", told.collect())]).await;
-    house.stop().await;
+    assert_pages(&world, vec![Expectation::at("/health", told.collect())]).await;
+    world.stop().await;
 }

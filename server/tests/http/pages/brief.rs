@@ -6,18 +6,18 @@ use ropewalk_schemas::specification::BRIEF;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::house::House;
+use crate::world::ServerWorld;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_an_idea_has_its_brief_once_it_is_written_and_hostile_words_of_it_are_text() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let begun = json!({ "text": "Walks", "slug": "walks" });
-    let begun = house.send("/api/ideation/sessions", &begun).await;
+    let begun = world.send("/api/ideation/sessions", &begun).await;
     assert_eq!(begun.status, 201, "{}", begun.text);
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let page = browser.read("/ideas/walks").await.text;
     assert!(!page.contains("id=\"brief\""), "{page}");
-    let path = house.state().join("ideas/walks").join(BRIEF);
+    let path = world.state().join("ideas/walks").join(BRIEF);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let written = "# All walks\n\nA **list** of them.\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) \u{202e}\u{1b}[31m\n";
     fs::write(&path, written).unwrap();
@@ -36,5 +36,5 @@ async fn the_page_of_an_idea_has_its_brief_once_it_is_written_and_hostile_words_
     for bad in ["<script>alert", "href=\"javascript", "\u{202e}", "\u{1b}"] {
         assert!(!page.contains(bad), "{bad}: {page}");
     }
-    house.stop().await;
+    world.stop().await;
 }

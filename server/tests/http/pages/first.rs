@@ -6,17 +6,17 @@ use serde_json::json;
 
 use super::FILES;
 use crate::browser::Browser;
-use crate::house::{House, answered};
+use crate::world::{ServerWorld, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_drawn_by() {
-    let house = House::new().await;
-    let browser = Browser::new(&house).await;
-    house.specified().await;
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
+    world.specified().await;
     for number in 0..60 {
         let text = format!("A title of as many letters as titles have, number {number:02}");
         let begun = json!({ "text": text, "slug": format!("an-idea-with-a-name-{number}") });
-        let begun = house.send("/api/ideation/sessions", &begun).await;
+        let begun = world.send("/api/ideation/sessions", &begun).await;
         assert_eq!(begun.status, 201, "{}", begun.text);
     }
     let board = browser.read("/").await.text;
@@ -26,8 +26,8 @@ async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_dra
     let plainly = reqwest::Client::builder().no_gzip().build().unwrap();
     for name in FILES {
         let path = format!("/static/{name}");
-        let plain = answered(house.bare("GET", &path)).await;
-        let small = plainly.get(format!("http://{}{path}", house.address));
+        let plain = answered(world.bare("GET", &path)).await;
+        let small = plainly.get(format!("http://{}{path}", world.address));
         let small = small.header("Accept-Encoding", "br, gzip;q=0.8");
         let small = small.send().await.unwrap();
         assert_eq!(small.headers()["content-encoding"], "gzip", "{name}");
@@ -38,10 +38,10 @@ async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_dra
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, plain.text, "{name}");
-        let refused = plainly.get(format!("http://{}{path}", house.address));
+        let refused = plainly.get(format!("http://{}{path}", world.address));
         let refused = refused.header("Accept-Encoding", "gzip;q=0");
         assert_eq!(answered(refused).await.text, plain.text, "{name}");
     }
     assert!(size <= 100 * 1024, "{size} bytes");
-    house.stop().await;
+    world.stop().await;
 }

@@ -13,12 +13,12 @@ use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::house::{House, name};
+use crate::world::{ServerWorld, name};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lesson_tells_where_it_belongs_and_what_became_of_it() {
-    let house = House::new().await;
-    let context = Context::new(&house.services, ComponentName::parse("test").unwrap());
+    let world = ServerWorld::new().await;
+    let context = Context::new(&world.services, ComponentName::parse("test").unwrap());
     let remark = Remark {
         content: "Mind leap years when days are counted.".to_owned(),
         kind: KnowledgeKind::Gotcha,
@@ -50,8 +50,8 @@ async fn a_lesson_tells_where_it_belongs_and_what_became_of_it() {
     ] {
         changes.emit(context.event(Subject::knowledge(item_id), payload));
     }
-    house.services.store.commit(changes).await.unwrap();
-    let page = Browser::new(&house)
+    world.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&world)
         .await
         .read(&format!("/knowledge/{item_id}"))
         .await;
@@ -76,16 +76,16 @@ async fn a_lesson_tells_where_it_belongs_and_what_became_of_it() {
     ] {
         assert!(page.text.contains(told), "no {told}: {}", page.text);
     }
-    let shown = house.read(&format!("/api/knowledge/{item_id}")).await;
+    let shown = world.read(&format!("/api/knowledge/{item_id}")).await;
     let steps = shown["history"].as_array().unwrap().iter();
     let steps: Vec<&str> = steps.map(|step| step["step"].as_str().unwrap()).collect();
     assert_eq!(steps, ["recorded", "reinforced", "weakened", "promoted"]);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_learned_is_read_page_by_page_to_the_last() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let mut changes = ChangeSet::new();
     for number in 1..=52_u128 {
         let item: KnowledgeItem = serde_json::from_value(json!({
@@ -97,8 +97,8 @@ async fn what_was_learned_is_read_page_by_page_to_the_last() {
         .unwrap();
         changes.insert(&item);
     }
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
     for path in ["/knowledge?", "/knowledge?words=gap&amp;"] {
         let mut told = BTreeSet::new();
         for (page, count) in [(1, 25), (2, 25), (3, 2)] {
@@ -116,5 +116,5 @@ async fn what_was_learned_is_read_page_by_page_to_the_last() {
     }
     let beyond = browser.read("/knowledge?page=4").await;
     assert!(beyond.text.contains("beyond the last"), "{}", beyond.text);
-    house.stop().await;
+    world.stop().await;
 }

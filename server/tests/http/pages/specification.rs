@@ -8,19 +8,25 @@ use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, HTML};
-use crate::house::{BOB, House, answered};
+use crate::world::{BOB, ServerWorld, answered};
 
 /// Stores revisions of a specification, from 1, with these documents and the same tasks; the last one is its newest. The
 /// hash of each is that of its objective.
-async fn revise(house: &House, spec: SpecId, documents: &[Value], tasks: &Value, dry_run: &Value) {
-    let store = &house.services.store;
+async fn revise(
+    world: &ServerWorld,
+    spec: SpecId,
+    documents: &[Value],
+    tasks: &Value,
+    dry_run: &Value,
+) {
+    let store = &world.services.store;
     let mut changes = ChangeSet::new();
     for (number, document) in (1..).zip(documents) {
         let objective = document["objective"].as_str().unwrap();
         let revision: Revision = serde_json::from_value(json!({
             "spec": spec, "number": number, "hash": ContentHash::of(objective.as_bytes()), "document": document,
             "tasks": tasks, "validation": ["nobody owns `a.txt`"], "dry_run": dry_run,
-            "at": house.services.clock.now(),
+            "at": world.services.clock.now(),
         }))
         .unwrap();
         changes.put(&revision);
@@ -41,17 +47,17 @@ fn document(objective: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_to_an_old_revision_leads_to_all_that_changed_since() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
     let documents = ["Count steps.", "Count strides.", "Count miles."].map(document);
-    revise(&house, spec, &documents, &json!([]), &Value::Null).await;
-    let browser = Browser::new(&house).await;
+    revise(&world, spec, &documents, &json!([]), &Value::Null).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let hash = |text: &str| ContentHash::of(text.as_bytes()).to_string();
     let (first, third) = (hash("Count steps."), hash("Count miles."));
     let path = format!("/specifications/{spec}");
     let link = format!("href=\"{path}/difference?from=1&#38;to=3\"");
-    let before = house.rows().await;
+    let before = world.rows().await;
     for verb in ["approve", "revise", "reject"] {
         let fields = [("hash", first.as_str()), ("text", "No.")];
         let refused = browser
@@ -69,7 +75,7 @@ async fn a_yes_to_an_old_revision_leads_to_all_that_changed_since() {
         .await;
     assert_eq!(refused.status, 409, "{}", refused.text);
     assert!(!refused.text.contains("/difference?"), "{}", refused.text);
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let page = browser
         .read(&format!("{path}/difference?from=1&to=3"))
         .await;
@@ -86,15 +92,15 @@ async fn a_yes_to_an_old_revision_leads_to_all_that_changed_since() {
         .send(&format!("{path}/approve"), &newest, Some(&proof))
         .await;
     assert_eq!(taken.status, 303, "{}", taken.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_is_asked_for_where_the_specification_stands_that_was_approved() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    revise(&house, spec, &[document("Walk.")], &json!([]), &Value::Null).await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    revise(&world, spec, &[document("Walk.")], &json!([]), &Value::Null).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/specifications/{spec}");
     let hash = ContentHash::of(b"Walk.").to_string();
@@ -110,14 +116,14 @@ async fn more_is_asked_for_where_the_specification_stands_that_was_approved() {
     );
     let taken = browser.send(&revise, &fields, Some(&proof)).await;
     assert_eq!(taken.status, 303, "{}", taken.text);
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(shown["state"], "draft", "{shown}");
     assert_eq!(shown["approval"]["by"], "ada", "{shown}");
     assert_eq!(shown["feedback"], json!(["Count strides as well."]));
     // While that is written, nothing more can be said about the revision before it.
     let page = browser.read(&path).await.text;
     assert!(!page.contains(&form), "{page}");
-    house.stop().await;
+    world.stop().await;
 }
 
 /// Returns a document in which every field says something, and its only task, which heeds `lesson`.
@@ -151,12 +157,12 @@ fn rich(lesson: &str) -> (Value, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_a_specification_tells_all_that_it_holds() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let lesson = house.services.ids.next();
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let lesson = world.services.ids.next();
     let (document, tasks) = rich(&lesson.to_string());
     let dry_run = json!({ "tasks": 4, "failed": 2, "passed": 1 });
-    revise(&house, spec, &[document], &tasks, &dry_run).await;
+    revise(&world, spec, &[document], &tasks, &dry_run).await;
     let call: ModelCall = serde_json::from_value(json!({
         "key": "one", "role": "spec", "model": "m", "provider": "p", "reply": null, "idea": "walks",
         "input_tokens": 1_234, "output_tokens": 56, "micro_usd": 1_500_000, "at": "2026-03-01T08:00:00Z",
@@ -164,8 +170,8 @@ async fn the_page_of_a_specification_tells_all_that_it_holds() {
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&call);
-    house.services.store.commit(changes).await.unwrap();
-    let page = Browser::new(&house)
+    world.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&world)
         .await
         .read(&format!("/specifications/{spec}"))
         .await;
@@ -209,39 +215,39 @@ async fn the_page_of_a_specification_tells_all_that_it_holds() {
     ] {
         assert!(page.text.contains(told), "no {told}: {}", page.text);
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_goes_on_does_not_disappear_from_the_board_behind_a_wish_for_more() {
-    let house = House::new().await;
-    let begun = house
+    let world = ServerWorld::new().await;
+    let begun = world
         .send("/api/ideation/sessions", &json!({ "text": "Walks" }))
         .await;
     assert_eq!(begun.status, 201, "{}", begun.text);
-    let spec = house.specification().await;
+    let spec = world.specification().await;
     // It is marked as theirs of whoever may approve it, or do what a question waits for.
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let marked = async || {
-        let of_bob = house.ask("GET", "/", BOB).header("Accept", HTML);
+        let of_bob = world.ask("GET", "/", BOB).header("Accept", HTML);
         let (ada, bob) = (browser.read("/").await.text, answered(of_bob).await.text);
         assert!(bob.contains("waits for an a"), "{bob}");
         [ada, bob].map(|board| board.contains("card yours"))
     };
     assert_eq!(marked().await, [true, false]);
-    let build = house.built().await;
+    let build = world.built().await;
     let more = "another revision waits for an approval";
     for (state, href, is_told) in [
         (BuildState::Running, format!("/builds/{build}"), true),
         (BuildState::Succeeded, format!("/builds/{build}"), true),
         (BuildState::Failed, format!("/specifications/{spec}"), false),
     ] {
-        house.change(build, |build| build.state = state).await;
+        world.change(build, |build| build.state = state).await;
         let board = browser.read("/").await.text;
         assert!(board.contains(&href), "{state}: {board}");
         assert_eq!(board.contains(more), is_told, "{state}: {board}");
     }
-    house.asked("spec_complete", ["start", "revise"]).await;
+    world.asked("spec_complete", ["start", "revise"]).await;
     assert_eq!(marked().await, [true, false]);
-    house.stop().await;
+    world.stop().await;
 }

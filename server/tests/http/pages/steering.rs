@@ -13,14 +13,14 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, HTML};
-use crate::house::{BOB, House, answered};
+use crate::world::{BOB, ServerWorld, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_is_paused_resumed_and_stopped_by_the_forms_of_its_page() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Ready).await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Ready).await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}");
     // Every field of the form that the page shows is filled in.
@@ -45,44 +45,44 @@ async fn a_build_is_paused_resumed_and_stopped_by_the_forms_of_its_page() {
         ),
         ("stop", false, ""),
     ] {
-        house
+        world
             .change(build, |build| build.pause_requested = is_pausing)
             .await;
         assert_eq!(why().await, told, "{verb}");
         let sent = post(verb, Some(&proof)).await;
         assert_eq!(sent.status, 303, "{verb}: {}", sent.text);
-        let wanted = house.events(&format!("build.{verb}")).await;
+        let wanted = world.events(&format!("build.{verb}")).await;
         assert_eq!(wanted.len(), 1, "{verb}");
         let data = &wanted[0]["data"];
         assert_eq!(data["reason"], json!("lunch"), "{verb}: {data}");
     }
-    house
+    world
         .change(build, |build| build.state = BuildState::Paused)
         .await;
     assert_eq!(why().await, "ready; waits, since the build is paused");
-    let asked = house
+    let asked = world
         .ask("POST", &format!("{path}/stop"), BOB)
         .header("Accept", HTML);
     let asked = asked.header("Content-Type", "application/x-www-form-urlencoded");
     let refused = answered(asked.body("reason=no")).await;
     assert_eq!(refused.status, 403, "{}", refused.text);
-    house.stop().await;
+    world.stop().await;
 }
 
-/// Opens a house in which a build has succeeded.
-async fn succeeded() -> (House, BuildId) {
-    let house = House::new().await;
-    let build = house.built().await;
-    house
+/// Opens a world in which a build has succeeded.
+async fn succeeded() -> (ServerWorld, BuildId) {
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world
         .change(build, |build| build.state = BuildState::Succeeded)
         .await;
-    (house, build)
+    (world, build)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
-    let (house, build) = succeeded().await;
-    let browser = Browser::new(&house).await;
+    let (world, build) = succeeded().await;
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let path = format!("/builds/{build}/land");
     let onto = "5".repeat(40);
@@ -92,7 +92,7 @@ async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
         browser.send(&path, &fields, Some(&proof)).await.status
     };
     let wishes = async || {
-        house
+        world
             .services
             .store
             .list::<Wish>(Query::new())
@@ -107,19 +107,19 @@ async fn a_conflict_is_left_to_a_task_by_the_form_of_the_landing() {
         (asked.build, asked.what, asked.by.as_str()),
         (build, BranchWish::Resolve, "ada")
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lands_reads_whose_work_comes_along() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let [build, other, later] = [
-        house.built().await,
-        house.built().await,
-        house.built().await,
+        world.built().await,
+        world.built().await,
+        world.built().await,
     ];
     let commit = CommitId::parse(&"7".repeat(40)).unwrap();
-    house
+    world
         .change(build, |build| {
             build.state = BuildState::Succeeded;
             build.follows = vec![Predecessor {
@@ -129,28 +129,28 @@ async fn who_lands_reads_whose_work_comes_along() {
         })
         .await;
     let name = |build: &mut Build| build.branch = "build/strides".to_owned();
-    house.change(other, name).await;
-    let browser = Browser::new(&house).await;
+    world.change(other, name).await;
+    let browser = Browser::new(&world).await;
     let comes_along = async || {
         let page = browser.read(&format!("/builds/{build}/landing")).await.text;
         page.contains("It builds on <code>build/strides</code>")
     };
     assert!(comes_along().await);
     // What goes on from it has landed, and all of it with that.
-    house
+    world
         .change(later, |later| later.merged = Some(commit.clone()))
         .await;
-    house
+    world
         .change(other, |other| other.continued_by = Some(later))
         .await;
     assert!(!comes_along().await);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lands_reads_what_the_review_holds_for_missed() {
-    let (house, build) = succeeded().await;
-    let browser = Browser::new(&house).await;
+    let (world, build) = succeeded().await;
+    let browser = Browser::new(&world).await;
     let pages = [
         format!("/builds/{build}"),
         format!("/builds/{build}/landing"),
@@ -161,33 +161,33 @@ async fn who_lands_reads_what_the_review_holds_for_missed() {
         assert!(!text.contains("for missed"), "{page}: {text}");
     }
     let review: Review = serde_json::from_value(json!({
-        "id": house.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
-        "at": house.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
+        "id": world.services.ids.next(), "kind": "build", "idea": "walks", "build": build,
+        "at": world.services.clock.now(), "divergences": [{ "class": "missed-requirement", "requirement": "FR-6",
             "planned": "help names both", "actual": "it names one" }],
     }))
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&review);
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     for page in &pages {
         let text = browser.read(page).await.text;
         assert!(text.contains(told), "{page}: {text}");
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_says_how_it_grew_and_who_has_seen_it_first() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let alert: Alert = serde_json::from_value(json!({
         "cause": "stuck/T-1", "severity": "error", "message": "T-1 stands still", "escalations": 2,
-        "raised_at": house.services.clock.now(),
+        "raised_at": world.services.clock.now(),
     }))
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&alert);
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
     let proof = browser.proof().await;
     let page = browser.read("/running").await.text;
     assert!(page.contains("grown worse 2 times"), "{page}");
@@ -198,21 +198,21 @@ async fn an_alert_says_how_it_grew_and_who_has_seen_it_first() {
     let seen = [("cause", "stuck/T-1")];
     let sent = browser.send("/running/seen", &seen, Some(&proof)).await;
     assert_eq!(sent.status, 303, "{}", sent.text);
-    let shown = house.read("/api/alerts").await;
+    let shown = world.read("/api/alerts").await;
     assert_eq!(shown["items"][0]["acknowledged"]["by"], json!("ada"));
     let page = browser.read("/running").await.text;
     assert!(page.contains("Seen by ada <time"), "{page}");
     assert!(!page.contains("I have seen it"), "{page}");
     let again = browser.send("/running/seen", &seen, Some(&proof)).await;
     assert_eq!(again.status, 409, "{}", again.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
-    let house = House::new().await;
-    let build = house.built().await;
-    let browser = Browser::new(&house).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    let browser = Browser::new(&world).await;
     let path = format!("/builds/{build}");
     let page = browser.read(&path).await.text;
     assert!(!page.contains("The check of the whole"), "{page}");
@@ -223,7 +223,7 @@ async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
     let seen = |task: Value, finding: &str| -> Evidence {
         serde_json::from_value(json!({
             "build": build, "task": task, "commit": "c".repeat(40), "tree": "t".repeat(40), "verdict": "failed",
-            "findings": [finding], "checks": [run], "not_run": ["painted"], "at": house.services.clock.now(),
+            "findings": [finding], "checks": [run], "not_run": ["painted"], "at": world.services.clock.now(),
         }))
         .unwrap()
     };
@@ -231,7 +231,7 @@ async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
     changes
         .insert(&seen(Value::Null, "`walks` is counted twice"))
         .insert(&seen(json!("T-1"), "only of a task"));
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     let page = browser.read(&path).await.text;
     for told in [
         "The check of the whole",
@@ -243,20 +243,20 @@ async fn what_the_check_of_the_whole_saw_stands_on_the_page_of_its_build() {
         assert!(page.contains(told), "no {told}: {page}");
     }
     assert!(!page.contains("only of a task"), "{page}");
-    let shown = house.read(&format!("/api{path}")).await;
+    let shown = world.read(&format!("/api{path}")).await;
     assert_eq!(shown["whole"].as_array().unwrap().len(), 1);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let ask = |kind: &str, trigger: &str, text: &str, context: &str| -> Question {
         serde_json::from_value(json!({
-            "id": house.services.ids.next(), "kind": kind, "trigger": trigger, "agent": "build", "text": text,
+            "id": world.services.ids.next(), "kind": kind, "trigger": trigger, "agent": "build", "text": text,
             "context": context, "choices": [{ "id": "yes", "label": "Yes", "recommended": false, "with_words": false }],
             "free_text": false, "consequential": false, "about": { "kind": "nothing" }, "idea": null,
-            "state": "pending", "correlation_id": house.services.ids.next(), "asked_at": house.services.clock.now(),
+            "state": "pending", "correlation_id": world.services.ids.next(), "asked_at": world.services.clock.now(),
         }))
         .unwrap()
     };
@@ -270,9 +270,9 @@ async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
             "May this test change?",
             difference,
         ));
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
-    let bob = house.ask("GET", "/questions", BOB).header("Accept", HTML);
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
+    let bob = world.ask("GET", "/questions", BOB).header("Accept", HTML);
     let (test, build) = ("May this test change?", "Is it finished?");
     // What is for whoever looks stands first.
     let pages = [
@@ -300,15 +300,15 @@ async fn the_inbox_marks_what_is_for_whom_and_shows_what_a_yes_would_change() {
             assert!(shown.contains(line), "no {line}: {shown}");
         }
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_about_the_branch_of_a_build_leads_to_what_landing_it_comes_to() {
-    let house = House::new().await;
-    let build = house.built().await;
-    let asked = house.asked("build_finished", ["merge", "leave"]).await;
-    let store = &house.services.store;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    let asked = world.asked("build_finished", ["merge", "leave"]).await;
+    let store = &world.services.store;
     let about = async |kind: Value| {
         let question = store.get::<Question>(&asked.to_string()).await.unwrap();
         let question = question.unwrap();
@@ -322,7 +322,7 @@ async fn a_question_about_the_branch_of_a_build_leads_to_what_landing_it_comes_t
         );
         store.commit(changes).await.unwrap();
     };
-    let browser = Browser::new(&house).await;
+    let browser = Browser::new(&world).await;
     let link = format!("<a href=\"/builds/{build}/landing\">See what landing comes to</a>");
     let leads = async || {
         let mut leads = Vec::new();
@@ -335,24 +335,24 @@ async fn a_question_about_the_branch_of_a_build_leads_to_what_landing_it_comes_t
     about(json!({ "kind": "build", "build": build })).await;
     // What has not come to its end has no such page.
     assert_eq!(leads().await, [false, false]);
-    house.change(build, finish).await;
+    world.change(build, finish).await;
     assert_eq!(leads().await, [true, true]);
     let proof = browser.proof().await;
     let path = format!("/questions/{asked}/answer");
     let sent = browser.send(&path, &[("choice", "leave")], Some(&proof));
     assert_eq!(sent.await.status, 303);
     assert_eq!(leads().await, [false, false]);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_shows_what_somebody_says_in_the_idea_of_another_as_theirs() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let begun = json!({ "text": "Walks", "slug": "walks" });
-    let begun = house.send("/api/ideation/sessions", &begun).await;
+    let begun = world.send("/api/ideation/sessions", &begun).await;
     assert_eq!(begun.status, 201, "{}", begun.text);
     // A row of before it was kept who said something is its owner's.
-    let store = &house.services.store;
+    let store = &world.services.store;
     let messages = store.list::<Message>(Query::new()).await.unwrap();
     let mut changes = ChangeSet::new();
     changes.update(
@@ -364,17 +364,17 @@ async fn a_page_shows_what_somebody_says_in_the_idea_of_another_as_theirs() {
     );
     store.commit(changes).await.unwrap();
     let path = "/api/ideation/sessions/walks/messages";
-    let said = house.ask("POST", path, BOB);
+    let said = world.ask("POST", path, BOB);
     let said = answered(said.json(&json!({ "text": "Runs, too" }))).await;
     assert_eq!(said.status, 201, "{}", said.text);
-    let shown = house.read("/api/ideation/sessions/walks").await;
+    let shown = world.read("/api/ideation/sessions/walks").await;
     let users = [&shown["messages"][0]["user"], &shown["messages"][1]["user"]];
     assert_eq!(users, [&Value::Null, &json!("bob")]);
-    let page = Browser::new(&house).await.read("/ideas/walks").await.text;
+    let page = Browser::new(&world).await.read("/ideas/walks").await.text;
     let mut speakers = page.split("<p class=\"who\">").skip(1);
     for person in ["ada ", "bob "] {
         let speaker = speakers.next().unwrap();
         assert!(speaker.starts_with(person), "{speaker}");
     }
-    house.stop().await;
+    world.stop().await;
 }

@@ -7,29 +7,29 @@ use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::house::House;
+use crate::world::ServerWorld;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_in_the_midst_of_words_is_one_of_the_reader() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let begun = json!({ "text": "Walks", "slug": "walks" });
-    let begun = house.send("/api/ideation/sessions", &begun).await;
+    let begun = world.send("/api/ideation/sessions", &begun).await;
     assert_eq!(begun.status, 201, "{}", begun.text);
-    let build = house.built().await;
+    let build = world.built().await;
     let outage: Outage = serde_json::from_value(json!({
         "provider": "scripted", "class": { "kind": "unavailable" }, "since": "2026-03-01T08:00:00Z",
         "last_error": "nothing is heard", "probes": 1, "probe_at": "2026-03-01T08:05:00Z",
     }))
     .unwrap();
     let alert: Alert = serde_json::from_value(json!({
-        "cause": "provider/scripted", "severity": "error", "message": outage.told(), "escalations": 0,
-        "raised_at": house.services.clock.now(),
+        "cause": "provider/scripted", "severity": "error", "message": outage.in_words(), "escalations": 0,
+        "raised_at": world.services.clock.now(),
     }))
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&outage).insert(&alert);
-    house.services.store.commit(changes).await.unwrap();
-    let browser = Browser::new(&house).await;
+    world.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&world).await;
     let since = "is away since <time datetime=\"2026-03-01T08:00:00Z\">2026-03-01 08:00 UTC</time>";
     let again = "looked at again at <time datetime=\"2026-03-01T08:05:00Z\">";
     let path = format!("/builds/{build}");
@@ -48,7 +48,7 @@ async fn a_time_in_the_midst_of_words_is_one_of_the_reader() {
 
     // A refusal tells them so, too.
     let proof = browser.proof().await;
-    let spec = house.specification().await;
+    let spec = world.specification().await;
     let approve = format!("/specifications/{spec}/approve");
     let hash = ContentHash::of(b"new").to_string();
     let fields = [("hash", hash.as_str()), ("priority", "5")];
@@ -62,5 +62,5 @@ async fn a_time_in_the_midst_of_words_is_one_of_the_reader() {
     ] {
         assert!(second.text.contains(told), "no {told}: {}", second.text);
     }
-    house.stop().await;
+    world.stop().await;
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::assert_problem;
 use crate::browser::HTML;
-use crate::house::{ADA, BOB, House, answered};
+use crate::world::{ADA, BOB, ServerWorld, answered};
 
 /// What takes a right: a request with its body, and the fields of the form that does the same.
 struct GuardedVerb {
@@ -34,14 +34,14 @@ fn guarded(right: Right, path: String, body: Value) -> GuardedVerb {
 }
 
 /// Lists all that takes a right, each where it would be done for who has it.
-async fn verbs(house: &House) -> Vec<GuardedVerb> {
-    let (spec, finished) = house.specified().await;
-    let (runs, done) = (house.built().await, house.built().await);
-    house
+async fn verbs(world: &ServerWorld) -> Vec<GuardedVerb> {
+    let (spec, finished) = world.specified().await;
+    let (runs, done) = (world.built().await, world.built().await);
+    world
         .change(done, |build| build.state = BuildState::Succeeded)
         .await;
-    let budget = house.asked("budget_exceeded", ["half", "stop"]).await;
-    let complete = house.asked("spec_complete", ["start", "revise"]).await;
+    let budget = world.asked("budget_exceeded", ["half", "stop"]).await;
+    let complete = world.asked("spec_complete", ["start", "revise"]).await;
     let hash = json!({ "hash": ContentHash::of(b"new") });
     let rejected = json!({ "hash": hash["hash"], "text": "Not wanted" });
     let answer = |right, id, choice: &str| {
@@ -86,28 +86,28 @@ impl GuardedVerb {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lacks_a_right_is_told_which_by_request_and_by_form_and_changes_nothing() {
-    let house = House::new().await;
-    let verbs = verbs(&house).await;
+    let world = ServerWorld::new().await;
+    let verbs = verbs(&world).await;
     for right in Right::ALL {
         assert!(
             verbs.iter().any(|guarded| guarded.right == right),
             "{right}"
         );
     }
-    let before = house.rows().await;
+    let before = world.rows().await;
     for guarded in &verbs {
         let told = format!("`bob` may not {}", guarded.right);
         let resource = guarded.resource();
-        let request = house
+        let request = world
             .ask(guarded.method, &resource, BOB)
             .json(&guarded.body);
         let refused = answered(request).await;
         assert_problem(&refused, 403, "forbidden");
         assert_eq!(refused.body["message"], json!(told), "{resource}");
-        assert_eq!(house.rows().await, before, "{resource}");
+        assert_eq!(world.rows().await, before, "{resource}");
         let mut fields = url::form_urlencoded::Serializer::new(String::new());
         fields.extend_pairs(&guarded.fields);
-        let form = house.ask("POST", &guarded.path, BOB).header("Accept", HTML);
+        let form = world.ask("POST", &guarded.path, BOB).header("Accept", HTML);
         let form = form.header("Content-Type", "application/x-www-form-urlencoded");
         let refused = answered(form.body(fields.finish())).await;
         assert_eq!(refused.status, 403, "{}: {}", guarded.path, refused.text);
@@ -118,73 +118,73 @@ async fn who_lacks_a_right_is_told_which_by_request_and_by_form_and_changes_noth
             guarded.path,
             refused.text
         );
-        assert_eq!(house.rows().await, before, "{}", guarded.path);
+        assert_eq!(world.rows().await, before, "{}", guarded.path);
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_stopped_is_set_going_by_another_try_of_who_may_let_it_go_on_alone() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-001", TaskState::Failed).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-001", TaskState::Failed).await;
     let stopped = |cause| {
         move |build: &mut Build| {
             build.state = BuildState::Stopped;
             build.stop = Some(cause);
         }
     };
-    house.change(build, stopped(StopCause::Person)).await;
-    let before = house.rows().await;
+    world.change(build, stopped(StopCause::Person)).await;
+    let before = world.rows().await;
     let (path, body) = (
         format!("/api/builds/{build}/retry"),
         json!({ "task": "T-001" }),
     );
-    let refused = answered(house.ask("POST", &path, BOB).json(&body)).await;
+    let refused = answered(world.ask("POST", &path, BOB).json(&body)).await;
     assert_problem(&refused, 403, "forbidden");
     assert_eq!(refused.body["message"], json!("`bob` may not stop"));
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     let form = format!("/builds/{build}/tasks/T-001/retry");
-    let form = house.ask("POST", &form, BOB).header("Accept", HTML);
+    let form = world.ask("POST", &form, BOB).header("Accept", HTML);
     let form = form.header("Content-Type", "application/x-www-form-urlencoded");
     let refused = answered(form.body("guidance=")).await;
     assert_eq!(refused.status, 403, "{}", refused.text);
-    assert_eq!(house.rows().await, before);
+    assert_eq!(world.rows().await, before);
     // Nobody is offered what is refused.
     let page = format!("/builds/{build}/tasks/T-001");
     let offers = async |token: &str| {
-        let page = answered(house.ask("GET", &page, token).header("Accept", HTML)).await;
+        let page = answered(world.ask("GET", &page, token).header("Accept", HTML)).await;
         assert_eq!(page.status, 200, "{}", page.text);
         page.text
             .contains(&format!("action=\"/builds/{build}/tasks/T-001/retry\""))
     };
     assert_eq!((offers(ADA).await, offers(BOB).await), (true, false));
-    let taken = house.send(&path, &body).await;
+    let taken = world.send(&path, &body).await;
     assert_eq!(taken.status, 202, "{}", taken.text);
     // What failed by itself is tried again by whoever knows how.
-    house.change(build, stopped(StopCause::Failures)).await;
-    let taken = answered(house.ask("POST", &path, BOB).json(&body)).await;
+    world.change(build, stopped(StopCause::Failures)).await;
+    let taken = answered(world.ask("POST", &path, BOB).json(&body)).await;
     assert_eq!(taken.status, 202, "{}", taken.text);
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_the_right_spends_more() {
-    let house = House::new().await;
-    house.specified().await;
-    let budget = house.asked("budget_exceeded", ["half", "stop"]).await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let budget = world.asked("budget_exceeded", ["half", "stop"]).await;
     let path = format!("/api/questions/{budget}/answer");
-    let half = house.send(&path, &json!({ "choice": "half" })).await;
+    let half = world.send(&path, &json!({ "choice": "half" })).await;
     assert_eq!(
         (half.status, &half.body["choice"]),
         (200, &json!("half")),
         "{}",
         half.text
     );
-    let kept = house.read(&format!("/api/questions/{budget}")).await;
+    let kept = world.read(&format!("/api/questions/{budget}")).await;
     assert_eq!(
         (&kept["state"], &kept["answer"]["by"]),
         (&json!("answered"), &json!("ada"))
     );
-    house.stop().await;
+    world.stop().await;
 }

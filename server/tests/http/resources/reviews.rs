@@ -5,12 +5,12 @@ use ropewalk_schemas::review::Review;
 use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
-use crate::house::{ADA, House, answered};
+use crate::world::{ADA, ServerWorld, answered};
 
 /// Stores the review of a build of `idea`, made so many hours from now; returns it as it is written.
-async fn reviewed(house: &House, idea: &str, hours: i64) -> Value {
-    let ids = &house.services.ids;
-    let at = house.services.clock.now() + TimeDelta::hours(hours);
+async fn reviewed(world: &ServerWorld, idea: &str, hours: i64) -> Value {
+    let ids = &world.services.ids;
+    let at = world.services.clock.now() + TimeDelta::hours(hours);
     let review: Review = serde_json::from_value(json!({
         "id": ids.next(), "kind": "build", "idea": idea, "build": ids.next(), "at": at,
         "divergences": [{ "class": "missed-requirement", "requirement": "FR-6", "planned": "help names both",
@@ -19,58 +19,58 @@ async fn reviewed(house: &House, idea: &str, hours: i64) -> Value {
     .unwrap();
     let mut changes = ChangeSet::new();
     changes.insert(&review);
-    house.services.store.commit(changes).await.unwrap();
+    world.services.store.commit(changes).await.unwrap();
     json!(review)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reviews_are_listed_the_newest_first_by_idea_and_page_by_page() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let nothing = json!({ "items": [], "next": null });
-    assert_eq!(house.read("/api/reviews").await, nothing);
-    let oldest = reviewed(&house, "walks", 0).await;
-    let newest = reviewed(&house, "lakes", 2).await;
-    let between = reviewed(&house, "walks", 1).await;
+    assert_eq!(world.read("/api/reviews").await, nothing);
+    let oldest = reviewed(&world, "walks", 0).await;
+    let newest = reviewed(&world, "lakes", 2).await;
+    let between = reviewed(&world, "walks", 1).await;
     for (query, items) in [
         ("", vec![&newest, &between, &oldest]),
         ("?idea=walks", vec![&between, &oldest]),
         ("?idea=rivers", Vec::new()),
     ] {
-        let listed = house.read(&format!("/api/reviews{query}")).await;
+        let listed = world.read(&format!("/api/reviews{query}")).await;
         let expected = json!({ "items": items, "next": null });
         assert_eq!(listed, expected, "{query}");
     }
-    let first = house.read("/api/reviews?limit=2").await;
+    let first = world.read("/api/reviews?limit=2").await;
     let expected = json!({ "items": [newest, between], "next": between["id"] });
     assert_eq!(first, expected);
     let cursor = first["next"].as_str().unwrap();
-    let second = house.read(&format!("/api/reviews?cursor={cursor}")).await;
+    let second = world.read(&format!("/api/reviews?cursor={cursor}")).await;
     assert_eq!(second, json!({ "items": [oldest], "next": null }));
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_is_shown_by_its_id_to_who_is_logged_in_and_what_is_none_leads_to_the_list() {
-    let house = House::new().await;
-    let review = reviewed(&house, "walks", 0).await;
+    let world = ServerWorld::new().await;
+    let review = reviewed(&world, "walks", 0).await;
     let path = format!("/api/reviews/{}", review["id"].as_str().unwrap());
-    let shown = house.read(&path).await;
+    let shown = world.read(&path).await;
     assert_eq!(
         (&shown["id"], &shown["divergences"], &shown["lessons"]),
         (&review["id"], &review["divergences"], &json!([]))
     );
     for path in ["/api/reviews", path.as_str()] {
-        let stranger = answered(house.ask("GET", path, "")).await;
+        let stranger = answered(world.ask("GET", path, "")).await;
         assert_eq!(stranger.status, 401, "{path}: {}", stranger.text);
     }
     let other = format!("/api/reviews/{}", uuid::Uuid::nil());
-    let none = answered(house.ask("GET", &other, ADA)).await;
+    let none = answered(world.ask("GET", &other, ADA)).await;
     assert_eq!(
         (none.status, &none.body["next"]),
         (404, &json!("`GET /api/reviews` shows what there is"))
     );
     for query in ["idea=../x", "limit=0", "cursor=x", "state=open"] {
-        let refused = answered(house.ask("GET", &format!("/api/reviews?{query}"), ADA)).await;
+        let refused = answered(world.ask("GET", &format!("/api/reviews?{query}"), ADA)).await;
         assert_eq!(
             (refused.status, &refused.body["code"]),
             (400, &json!("usage")),
@@ -78,5 +78,5 @@ async fn a_review_is_shown_by_its_id_to_who_is_logged_in_and_what_is_none_leads_
             refused.text
         );
     }
-    house.stop().await;
+    world.stop().await;
 }

@@ -7,14 +7,14 @@ use ropewalk_store::{ChangeSet, Query, Subscription};
 
 use serde_json::{Value, json};
 
-use crate::house::{ADA, BOB, House, answered};
+use crate::world::{ADA, BOB, ServerWorld, answered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_shown_by_its_build_and_name() {
-    let house = House::new().await;
-    let build = house.built().await;
-    house.task(build, "T-1", TaskState::Failed).await;
-    let shown = house.read(&format!("/api/tasks/{build}/T-1")).await;
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    world.task(build, "T-1", TaskState::Failed).await;
+    let shown = world.read(&format!("/api/tasks/{build}/T-1")).await;
     assert_eq!(
         (
             &shown["id"],
@@ -30,25 +30,25 @@ async fn a_task_is_shown_by_its_build_and_name() {
         format!("{build}/..%2fT-1"),
         format!("{}/T-1", uuid::Uuid::nil()),
     ] {
-        let none = answered(house.ask("GET", &format!("/api/tasks/{path}"), ADA)).await;
+        let none = answered(world.ask("GET", &format!("/api/tasks/{path}"), ADA)).await;
         assert_eq!(
             (none.status, none.body["code"].as_str()),
             (404, Some("unknown-id")),
             "{path}"
         );
     }
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_specification_that_is_not_approved_is_no_build_and_says_what_begins_one() {
-    let house = House::new().await;
-    let (spec, _) = house.specified().await;
-    let before = house.rows().await;
+    let world = ServerWorld::new().await;
+    let (spec, _) = world.specified().await;
+    let before = world.rows().await;
     let told = format!("`{spec}` is a specification that is generated, not approved");
     for verb in ["resume", "pause", "stop"] {
         let path = format!("/api/builds/{spec}/{verb}");
-        let refused = house.send(&path, &json!({})).await;
+        let refused = world.send(&path, &json!({})).await;
         assert_eq!(refused.status, 404, "{}", refused.text);
         assert_eq!(refused.body["message"], json!(told));
         let next = format!(
@@ -56,24 +56,24 @@ async fn a_specification_that_is_not_approved_is_no_build_and_says_what_begins_o
         );
         assert_eq!(refused.body["next"], json!(next));
     }
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_shown_with_what_became_of_it_and_replayed_to_who_began_later() {
-    let house = House::new().await;
-    house.specified().await;
-    let listed = house.events("ideation.message").await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
+    let listed = world.events("ideation.message").await;
     let (position, id) = (&listed[0]["sequence"], listed[0]["id"].as_str().unwrap());
-    let shown = house.read(&format!("/api/events/{position}")).await;
+    let shown = world.read(&format!("/api/events/{position}")).await;
     assert_eq!(
         (&shown["id"], &shown["deliveries"]),
         (&json!(id), &json!([]))
     );
-    assert_eq!(house.read(&format!("/api/events/{id}")).await, shown);
+    assert_eq!(world.read(&format!("/api/events/{id}")).await, shown);
     for name in ["999", "x", "0"] {
-        let none = answered(house.ask("GET", &format!("/api/events/{name}"), ADA)).await;
+        let none = answered(world.ask("GET", &format!("/api/events/{name}"), ADA)).await;
         assert_eq!(
             (none.status, none.body["code"].as_str()),
             (404, Some("unknown-id")),
@@ -82,10 +82,10 @@ async fn an_event_is_shown_with_what_became_of_it_and_replayed_to_who_began_late
     }
     let name = ComponentName::parse("notify.webhook").unwrap();
     let later = Subscription::new(name, ["ideation.*"]);
-    house.services.store.subscribe(&later).await.unwrap();
-    let before = house.rows().await;
+    world.services.store.subscribe(&later).await.unwrap();
+    let before = world.rows().await;
     let replay = json!({ "subscriber": "notify.webhook", "from": 1 });
-    let bob = house.ask("POST", "/api/events/replay", BOB).json(&replay);
+    let bob = world.ask("POST", "/api/events/replay", BOB).json(&replay);
     let bob = answered(bob).await;
     assert_eq!(
         (bob.status, bob.body["code"].as_str()),
@@ -96,32 +96,32 @@ async fn an_event_is_shown_with_what_became_of_it_and_replayed_to_who_began_late
         (json!({ "subscriber": "notify.webhook", "from": 0 }), 400),
         (json!({ "subscriber": "no name", "from": 1 }), 400),
     ] {
-        let refused = house.send("/api/events/replay", &body).await;
+        let refused = world.send("/api/events/replay", &body).await;
         assert_eq!(refused.status, status, "{body}: {}", refused.text);
     }
-    assert_eq!(house.rows().await, before);
-    let replayed = house.send("/api/events/replay", &replay).await;
+    assert_eq!(world.rows().await, before);
+    let replayed = world.send("/api/events/replay", &replay).await;
     assert_eq!(
         (replayed.status, &replayed.body["events"]),
         (202, &json!(1)),
         "{}",
         replayed.text
     );
-    let shown = house.read(&format!("/api/events/{position}")).await;
+    let shown = world.read(&format!("/api/events/{position}")).await;
     assert_eq!(
         shown["deliveries"][0]["subscriber"], "notify.webhook",
         "{shown}"
     );
-    house.stop().await;
+    world.stop().await;
 }
 
 /// Makes a question one that has the default `leave`.
-async fn defaulting(house: &House, kind: QuestionKind, consequential: bool) -> String {
-    let id = house
+async fn defaulting(world: &ServerWorld, kind: QuestionKind, consequential: bool) -> String {
+    let id = world
         .asked("build_finished", ["merge", "leave"])
         .await
         .to_string();
-    let store = &house.services.store;
+    let store = &world.services.store;
     let asked = store.get::<Question>(&id).await.unwrap().unwrap();
     let question = Question {
         kind,
@@ -137,16 +137,16 @@ async fn defaulting(house: &House, kind: QuestionKind, consequential: bool) -> S
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_with_defaults_are_answered_at_once_but_those_that_block_or_have_consequences() {
-    let house = House::new().await;
-    house.specified().await;
+    let world = ServerWorld::new().await;
+    world.specified().await;
     let safe = [
-        defaulting(&house, QuestionKind::Clarifying, false).await,
-        defaulting(&house, QuestionKind::Clarifying, false).await,
+        defaulting(&world, QuestionKind::Clarifying, false).await,
+        defaulting(&world, QuestionKind::Clarifying, false).await,
     ];
-    defaulting(&house, QuestionKind::Confirming, true).await;
-    defaulting(&house, QuestionKind::Blocking, false).await;
-    let all = || answered(house.ask("POST", "/api/questions/all-defaults", BOB));
-    let more = house.ask("POST", "/api/questions/all-defaults", BOB);
+    defaulting(&world, QuestionKind::Confirming, true).await;
+    defaulting(&world, QuestionKind::Blocking, false).await;
+    let all = || answered(world.ask("POST", "/api/questions/all-defaults", BOB));
+    let more = world.ask("POST", "/api/questions/all-defaults", BOB);
     let refused = answered(more.json(&json!({ "idea": "walks" }))).await;
     let message = refused.body["message"].as_str().unwrap_or_default();
     let names_it = message.contains("unknown field `idea`");
@@ -165,7 +165,7 @@ async fn all_with_defaults_are_answered_at_once_but_those_that_block_or_have_con
         answers,
         expected.iter().map(|id| (id, &leave)).collect::<Vec<_>>()
     );
-    let kept = house.read(&format!("/api/questions/{}", safe[0])).await;
+    let kept = world.read(&format!("/api/questions/{}", safe[0])).await;
     assert_eq!(
         (
             &kept["state"],
@@ -175,7 +175,7 @@ async fn all_with_defaults_are_answered_at_once_but_those_that_block_or_have_con
         (&json!("answered"), &json!("bob"), &json!("api"))
     );
     // Three are left: of `specified`, of consequence, and one that blocks.
-    let questions = house
+    let questions = world
         .services
         .store
         .list::<Question>(Query::new())
@@ -185,38 +185,38 @@ async fn all_with_defaults_are_answered_at_once_but_those_that_block_or_have_con
         .iter()
         .filter(|one| one.state == QuestionState::Pending);
     assert_eq!(open.count(), 3);
-    let before = house.rows().await;
+    let before = world.rows().await;
     assert_eq!(all().await.body["items"], json!([]));
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_knows_is_remembered_once_and_found_by_its_words() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let rain = json!({ "content": "Rain makes the rope swell.", "topics": ["rope"] });
-    let first = house.send("/api/knowledge", &rain).await;
+    let first = world.send("/api/knowledge", &rain).await;
     assert_eq!(
         (first.status, &first.body["outcome"]),
         (201, &json!("added")),
         "{}",
         first.text
     );
-    let again = house.send("/api/knowledge", &rain).await;
+    let again = world.send("/api/knowledge", &rain).await;
     assert_eq!(
         (&again.body["outcome"], &again.body["id"]),
         (&json!("seen-again"), &first.body["id"])
     );
     let other =
         json!({ "content": "Walks begin at dawn.", "kind": "convention", "confidence": 0.5 });
-    assert_eq!(house.send("/api/knowledge", &other).await.status, 201);
-    let found = house.read("/api/knowledge?words=swelling%20rain").await;
+    assert_eq!(world.send("/api/knowledge", &other).await.status, 201);
+    let found = world.read("/api/knowledge?words=swelling%20rain").await;
     assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(
         (&found["items"][0]["id"], &found["items"][0]["kind"]),
         (&first.body["id"], &json!("gotcha"))
     );
-    let before = house.rows().await;
+    let before = world.rows().await;
     let long = "word ".repeat(500);
     for (body, code) in [
         (json!({ "content": " " }), "knowledge"),
@@ -233,7 +233,7 @@ async fn what_somebody_knows_is_remembered_once_and_found_by_its_words() {
         (json!({ "content": "a", "kind": "rumour" }), "usage"),
         (json!({ "content": "a", "idea": "../x" }), "usage"),
     ] {
-        let refused = house.send("/api/knowledge", &body).await;
+        let refused = world.send("/api/knowledge", &body).await;
         assert_eq!(
             (refused.status, refused.body["code"].as_str()),
             (400, Some(code)),
@@ -243,13 +243,13 @@ async fn what_somebody_knows_is_remembered_once_and_found_by_its_words() {
         // Whoever is refused is told what to do.
         assert!(refused.body["next"].is_string(), "{body}: {}", refused.text);
     }
-    assert_eq!(house.rows().await, before);
-    house.stop().await;
+    assert_eq!(world.rows().await, before);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_question_says_who_is_asked_it_first() {
-    let house = House::new().await;
+    let world = ServerWorld::new().await;
     let mut expected = Vec::new();
     for (trigger, choices, role) in [
         ("build_finished", ["merge", "leave"], "product"),
@@ -257,33 +257,33 @@ async fn each_question_says_who_is_asked_it_first() {
         ("budget_exceeded", ["half", "stop"], "operations"),
         ("of_a_newer_program", ["yes", "no"], "technical"),
     ] {
-        let id = house.asked(trigger, choices).await;
-        let shown = house.read(&format!("/api/questions/{id}")).await;
+        let id = world.asked(trigger, choices).await;
+        let shown = world.read(&format!("/api/questions/{id}")).await;
         assert_eq!(
             (&shown["trigger"], &shown["role"]),
             (&json!(trigger), &json!(role))
         );
         expected.push(shown);
     }
-    let listed = house.read("/api/questions").await;
+    let listed = world.read("/api/questions").await;
     assert_eq!(listed["items"], json!(expected));
-    house.stop().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_whom_and_who_is_to_be_told_is_listed() {
-    let house = House::new().await;
-    let (_, question) = house.specified().await;
-    let graph = house.read("/api/waits/graph").await;
+    let world = ServerWorld::new().await;
+    let (_, question) = world.specified().await;
+    let graph = world.read("/api/waits/graph").await;
     assert_eq!(graph["cycles"], json!([]));
     assert!(
         graph["others"].to_string().contains(&question.to_string()),
         "{graph}"
     );
-    assert_eq!(house.read("/api/notices").await["items"], json!([]));
+    assert_eq!(world.read("/api/notices").await["items"], json!([]));
     assert_eq!(
-        house.read("/api/notices?all=true").await["items"],
+        world.read("/api/notices?all=true").await["items"],
         json!([])
     );
-    house.stop().await;
+    world.stop().await;
 }

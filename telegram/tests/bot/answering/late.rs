@@ -13,24 +13,24 @@ use serde_json::json;
 use crate::building::{built, events, told};
 use crate::commanding::specified;
 use crate::files::said;
-use crate::house::{ADA, BOB, House, asking};
 use crate::phones::{Message, Phones, until};
+use crate::world::{ADA, BOB, BotWorld, asking};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_answer_is_kept_and_its_writer_is_shown_what_changes_the_matter()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let spec = specified(&house, "walks", "approved").await?;
-    built(&house, "walks", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let spec = specified(&world, "walks", "approved").await?;
+    built(&world, "walks", "running").await?;
     let asking = QuestionRequest {
         about: About::Specification { spec },
         idea: Some(Slug::parse("walks")?),
         ..asking("missing_context", "Print what?")?
     };
-    let id = house.put(ChangeSet::new(), asking).await?;
+    let id = world.put(ChangeSet::new(), asking).await?;
     let asked = phones.message(ADA, "Print what?").await?;
-    questions::answer(&house.context()?, id, "leave", "eve", "cli").await?;
+    questions::answer(&world.context()?, id, "leave", "eve", "cli").await?;
     let first = "Answered already, by eve over cli: Leave it.";
     let after = "What you answered is kept beside it and changes nothing.";
     let now = "/tell walks WORDS tells whoever builds it";
@@ -39,7 +39,7 @@ async fn a_late_answer_is_kept_and_its_writer_is_shown_what_changes_the_matter()
     for part in [after, now] {
         assert!(told_so.text.contains(part), "{part} in {}", told_so.text);
     }
-    let late = house.question(id).await?.late;
+    let late = world.question(id).await?.late;
     let late: Vec<_> = late
         .iter()
         .map(|late| (late.by.as_str(), late.text.as_str()))
@@ -73,16 +73,16 @@ async fn a_late_answer_is_kept_and_its_writer_is_shown_what_changes_the_matter()
         "{wished}"
     );
     let wish = json!({ "spec_id": spec, "idea_slug": "walks", "requested_by": "ada", "feedback": "Print a line" });
-    assert_eq!(events(&house, "spec.revision_requested").await?, [wish]);
-    house.close().await
+    assert_eq!(events(&world, "spec.revision_requested").await?, [wish]);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_is_changed_from_a_phone_also_while_it_is_built() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let spec = specified(&house, "walks", "approved").await?;
-    built(&house, "walks", "running").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let spec = specified(&world, "walks", "approved").await?;
+    built(&world, "walks", "running").await?;
     let shown = told(&phones, BOB, "/spec walks").await?;
     let [(label, change)] = shown.buttons.as_slice() else {
         anyhow::bail!("{shown:#?}");
@@ -96,7 +96,7 @@ async fn a_plan_is_changed_from_a_phone_also_while_it_is_built() -> anyhow::Resu
         "{wished}"
     );
     let key = spec.to_string();
-    let row = house.services.store.get::<Specification>(&key).await?;
+    let row = world.services.store.get::<Specification>(&key).await?;
     let row = row.map(|row| (row.state, row.feedback.clone()));
     let feedback = vec!["Count rests, too".to_owned()];
     assert_eq!(row, Some((SpecState::Draft, feedback)));
@@ -105,16 +105,16 @@ async fn a_plan_is_changed_from_a_phone_also_while_it_is_built() -> anyhow::Resu
     phones.shown("revision 2 is being written").await?;
     let shown = told(&phones, BOB, "/spec walks").await?;
     assert_eq!(shown.buttons, [], "{}", shown.text);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_answer_that_finds_no_room_is_not_said_to_be_kept() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let id = house.ask("missing_context", "Print what?").await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let id = world.ask("missing_context", "Print what?").await?;
     let asked = phones.message(ADA, "Print what?").await?;
-    let context = house.context()?;
+    let context = world.context()?;
     questions::answer(&context, id, "leave", "eve", "cli").await?;
     for number in 0..LATE_ANSWERS {
         let words = format!("line {number}");
@@ -124,19 +124,19 @@ async fn a_late_answer_that_finds_no_room_is_not_said_to_be_kept() -> anyhow::Re
     phones.reply(ADA, &asked, "a line").await?;
     let told_so = phones.message(ADA, "Answered already, by eve").await?.text;
     assert!(told_so.contains("and yours is not"), "{told_so}");
-    assert_eq!(house.question(id).await?.late.len(), LATE_ANSWERS);
-    house.close().await
+    assert_eq!(world.question(id).await?.late.len(), LATE_ANSWERS);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_turns_to_something_else_or_waits_long_asks_for_no_revision_by_the_next_words()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     for typed in ["/newtask Walks", "/newtask Rivers"] {
         told(&phones, ADA, typed).await?;
     }
-    let spec = specified(&house, "walks", "approved").await?;
+    let spec = specified(&world, "walks", "approved").await?;
     let shown = told(&phones, ADA, "/spec walks").await?;
     let [(_, change)] = shown.buttons.as_slice() else {
         anyhow::bail!("{shown:#?}");
@@ -148,11 +148,11 @@ async fn who_turns_to_something_else_or_waits_long_asks_for_no_revision_by_the_n
         spec,
         until: Some(DateTime::UNIX_EPOCH),
     };
-    let (context, ada) = (house.context()?, UserSlug::parse("ada")?);
+    let (context, ada) = (world.context()?, UserSlug::parse("ada")?);
     for words in ["Add cats", "Add dogs"] {
         phones.write(ADA, ADA, words).await?;
         until(words, || async {
-            let said = said(&house).await?;
+            let said = said(&world).await?;
             let is_said = said.iter().any(|(text, _)| text == words);
             Ok(is_said.then_some(()))
         })
@@ -163,6 +163,6 @@ async fn who_turns_to_something_else_or_waits_long_asks_for_no_revision_by_the_n
         })
         .await?;
     }
-    assert!(events(&house, "spec.revision_requested").await?.is_empty());
-    house.close().await
+    assert!(events(&world, "spec.revision_requested").await?.is_empty());
+    world.close().await
 }

@@ -9,13 +9,13 @@ use ropewalk_store::ChangeSet;
 
 use crate::building::told;
 use crate::files::said;
-use crate::house::{ADA, BOB, House, asking};
 use crate::phones::{Phones, until};
 use crate::talking::answer;
+use crate::world::{ADA, BOB, BotWorld, asking};
 
 /// A question of whoever plans an idea.
-fn of_plan(house: &House, idea: &str, text: &str) -> anyhow::Result<QuestionRequest> {
-    let spec = SpecId(house.services.ids.next());
+fn of_plan(world: &BotWorld, idea: &str, text: &str) -> anyhow::Result<QuestionRequest> {
+    let spec = SpecId(world.services.ids.next());
     Ok(QuestionRequest {
         about: About::Specification { spec },
         idea: Some(Slug::parse(idea)?),
@@ -24,10 +24,10 @@ fn of_plan(house: &House, idea: &str, text: &str) -> anyhow::Result<QuestionRequ
 }
 
 /// Puts it, and waits until both have it.
-async fn put(house: &House, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
-    let id = house.put(ChangeSet::new(), asking).await?;
+async fn put(world: &BotWorld, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
+    let id = world.put(ChangeSet::new(), asking).await?;
     until("both to be asked", || async {
-        let told = house.told(id).await?;
+        let told = world.told(id).await?;
         let is_there = |notice: &Notice| notice.sent_at.is_some();
         Ok((told.len() == 2 && told.iter().all(is_there)).then_some(id))
     })
@@ -35,8 +35,8 @@ async fn put(house: &House, asking: QuestionRequest) -> anyhow::Result<QuestionI
 }
 
 /// Returns what was chosen, and said, for an answer.
-async fn answered(house: &House, id: QuestionId) -> anyhow::Result<(Option<String>, String)> {
-    let answer = house.question(id).await?.answer.context("no answer")?;
+async fn answered(world: &BotWorld, id: QuestionId) -> anyhow::Result<(Option<String>, String)> {
+    let answer = world.question(id).await?.answer.context("no answer")?;
     Ok((answer.choice.map(String::from), answer.text))
 }
 
@@ -44,29 +44,29 @@ async fn answered(house: &House, id: QuestionId) -> anyhow::Result<(Option<Strin
 async fn words_that_name_a_choice_or_come_behind_a_question_answer_it_and_no_others()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     told(&phones, ADA, "Walks").await?;
     for (number, words) in ["leave it", "leave", "2"].into_iter().enumerate() {
-        let asking = of_plan(&house, "walks", &format!("Which way, {number}?"))?;
-        let id = put(&house, asking).await?;
+        let asking = of_plan(&world, "walks", &format!("Which way, {number}?"))?;
+        let id = put(&world, asking).await?;
         let told = told(&phones, ADA, words).await?.text;
         assert!(
             told.starts_with("Taken: Leave it\nIt answers: Which way"),
             "{told}"
         );
         let expected = (Some("leave".to_owned()), "Leave it".to_owned());
-        assert_eq!(answered(&house, id).await?, expected, "{words}");
+        assert_eq!(answered(&world, id).await?, expected, "{words}");
     }
-    let asking = of_plan(&house, "walks", "And then?")?;
-    let id = put(&house, asking).await?;
+    let asking = of_plan(&world, "walks", "And then?")?;
+    let id = put(&world, asking).await?;
     let taken = told(&phones, ADA, "other people know").await?.text;
     assert!(taken.starts_with("Taken: other people know"), "{taken}");
     assert_eq!(
-        answered(&house, id).await?,
+        answered(&world, id).await?,
         (None, "other people know".to_owned())
     );
     assert_eq!(
-        said(&house).await?.len(),
+        said(&world).await?.len(),
         1,
         "nothing was told to the model"
     );
@@ -75,50 +75,50 @@ async fn words_that_name_a_choice_or_come_behind_a_question_answer_it_and_no_oth
     let binding = QuestionRequest {
         consequential: true,
         free_text: false,
-        ..of_plan(&house, "walks", "Start it?")?
+        ..of_plan(&world, "walks", "Start it?")?
     };
-    let binding = put(&house, binding).await?;
+    let binding = put(&world, binding).await?;
     let refused = told(&phones, ADA, "Merge it").await?.text;
     assert!(refused.contains("press a button"), "{refused}");
-    assert_eq!(house.question(binding).await?.state, QuestionState::Pending);
-    let asking = of_plan(&house, "walks", "How long?")?;
-    let long = put(&house, asking).await?;
-    answer(&house, "Which river?").await?;
+    assert_eq!(world.question(binding).await?.state, QuestionState::Pending);
+    let asking = of_plan(&world, "walks", "How long?")?;
+    let long = put(&world, asking).await?;
+    answer(&world, "Which river?").await?;
     phones.message(ADA, "Which river?").await?;
     phones.write(ADA, ADA, "The small one").await?;
     phones.write(ADA, ADA, "/ideas").await?;
     phones.message(ADA, "walks: Walks").await?;
-    assert_eq!(said(&house).await?[2].0, "The small one");
+    assert_eq!(said(&world).await?[2].0, "The small one");
     // Of two that are open, no word tells which is meant.
     let unclear = told(&phones, ADA, "Leave it").await?.text;
     assert!(unclear.contains("reply to the message"), "{unclear}");
     for id in [binding, long] {
-        assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+        assert_eq!(world.question(id).await?.state, QuestionState::Pending);
     }
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_about_one_idea_answer_no_question_about_another_but_its_label() -> anyhow::Result<()>
 {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     told(&phones, ADA, "Walks").await?;
-    let asking = of_plan(&house, "rivers", "How wide?")?;
-    let id = put(&house, asking).await?;
+    let asking = of_plan(&world, "rivers", "How wide?")?;
+    let id = put(&world, asking).await?;
     phones.write(ADA, ADA, "With dogs").await?;
     phones.write(ADA, ADA, "/ideas").await?;
     phones.message(ADA, "walks: Walks").await?;
-    assert_eq!(said(&house).await?[1].0, "With dogs");
-    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    assert_eq!(said(&world).await?[1].0, "With dogs");
+    assert_eq!(world.question(id).await?.state, QuestionState::Pending);
     // Bob talks about nothing, so that he says it to who asked him.
     let taken = told(&phones, BOB, "as a street").await?.text;
     assert!(
         taken.starts_with("Taken: as a street\nIt answers: How wide?"),
         "{taken}"
     );
-    let answer = house.question(id).await?.answer.context("no answer")?;
+    let answer = world.question(id).await?.answer.context("no answer")?;
     assert_eq!(answer.by, "bob");
-    assert_eq!(said(&house).await?.len(), 2, "no idea was begun by it");
-    house.close().await
+    assert_eq!(said(&world).await?.len(), 2, "no idea was begun by it");
+    world.close().await
 }

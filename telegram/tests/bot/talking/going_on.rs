@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::{answer, answer_and_ask, idea};
 use crate::behind::{leave, typed};
 use crate::building::{built, events, told};
-use crate::house::{ADA, BOB, House, people};
 use crate::phones::{Phones, until};
+use crate::world::{ADA, BOB, BotWorld, people};
 
 /// Begins the idea of walks as a try of ada that died before her phone was turned to it.
-async fn begin_walks(house: &House) -> anyhow::Result<()> {
+async fn begin_walks(world: &BotWorld) -> anyhow::Result<()> {
     let opening = Opening {
         user: UserSlug::parse("ada")?,
         title: None,
@@ -28,7 +28,7 @@ async fn begin_walks(house: &House) -> anyhow::Result<()> {
         kind: None,
         whole: false,
     };
-    ideas::start(&house.context()?, opening).await?;
+    ideas::start(&world.context()?, opening).await?;
     Ok(())
 }
 
@@ -36,68 +36,68 @@ async fn begin_walks(house: &House) -> anyhow::Result<()> {
 async fn who_went_on_with_another_idea_is_turned_back_by_nothing_that_is_done_again()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let begun = house.services.clock.now();
-    begin_walks(&house).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let begun = world.services.clock.now();
+    begin_walks(&world).await?;
     phones.write(ADA, ADA, "Rivers").await?;
     phones.message(ADA, "It is the idea rivers now").await?;
-    leave(&house, &typed("/newtask Walks"), Some(begun)).await?;
+    leave(&world, &typed("/newtask Walks"), Some(begun)).await?;
     phones.message(ADA, "It is the idea walks already.").await?;
-    let phone = linking::of(&house.services.store, &UserSlug::parse("ada")?).await?;
+    let phone = linking::of(&world.services.store, &UserSlug::parse("ada")?).await?;
     assert_eq!(phone.idea, Some(Slug::parse("rivers")?));
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idea_that_was_begun_before_a_death_is_talked_about_in_the_chat_after_it()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    let begun = house.services.clock.now();
-    begin_walks(&house).await?;
-    leave(&house, &typed("Walks"), Some(begun)).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    let begun = world.services.clock.now();
+    begin_walks(&world).await?;
+    leave(&world, &typed("Walks"), Some(begun)).await?;
     phones.message(ADA, "It is the idea walks already.").await?;
-    answer(&house, "Who walks?").await?;
+    answer(&world, "Who walks?").await?;
     phones.message(ADA, "Who walks?").await?;
-    let ideas = house.services.store.count::<Idea>(Query::new()).await?;
+    let ideas = world.services.store.count::<Idea>(Query::new()).await?;
     assert_eq!(ideas, 1);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_of_an_answer_that_was_given_before_a_death_comes_to_the_chat_after_it()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(BOB, BOB, "Walks").await?;
     phones.message(BOB, "It is the idea walks now").await?;
-    answer_and_ask(&house, "Who walks?", "Who walks?").await?;
+    answer_and_ask(&world, "Who walks?", "Who walks?").await?;
     phones.message(BOB, "Who walks?").await?;
     phones.write(ADA, ADA, "/questions").await?;
     let asked = phones.message(ADA, "Who walks?").await?;
     let open = Query::new().equal("state", QuestionState::Pending.as_str());
-    let open = house.services.store.list::<Question>(open).await?;
+    let open = world.services.store.list::<Question>(open).await?;
     let id = open.first().context("nothing is asked")?.id;
-    let begun = house.services.clock.now();
+    let begun = world.services.clock.now();
     // As a try that died before it was written down that the phone is turned to the conversation.
     let choice = ChoiceId::parse("leave")?;
     let given = AnswerInput::Picked(&choice, None);
-    questions::answer(&house.context()?, id, given, "ada", "telegram").await?;
+    questions::answer(&world.context()?, id, given, "ada", "telegram").await?;
     let press = json!({ "press": "press", "message": asked.id, "data": asked.buttons[1].1 });
-    leave(&house, &json!({ "Pressed": press }), Some(begun)).await?;
-    answer(&house, "Nobody does, then.").await?;
+    leave(&world, &json!({ "Pressed": press }), Some(begun)).await?;
+    answer(&world, "Nobody does, then.").await?;
     phones.message(ADA, "Nobody does, then.").await?;
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_hears_that_their_idea_is_complete_asks_for_its_specification_by_a_button()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
-    let idea = idea(&house).await?;
+    let idea = idea(&world).await?;
     let payload = Payload::IdeationCompleted(IdeationCompleted {
         session_id: idea.session,
         idea_slug: idea.slug.clone(),
@@ -107,8 +107,8 @@ async fn whoever_hears_that_their_idea_is_complete_asks_for_its_specification_by
         ready_for_spec: true,
     });
     let mut changes = ChangeSet::new();
-    changes.emit(house.context()?.event(Subject::idea(&idea.slug), payload));
-    house.services.store.commit(changes).await?;
+    changes.emit(world.context()?.event(Subject::idea(&idea.slug), payload));
+    world.services.store.commit(changes).await?;
     let told = phones.message(ADA, "The idea walks is complete").await?;
     let [(label, data)] = &told.buttons[..] else {
         anyhow::bail!("not one button: {told:?}");
@@ -121,21 +121,21 @@ async fn whoever_hears_that_their_idea_is_complete_asks_for_its_specification_by
     // Nobody has answered what she wrote.
     let overtaken = "What you wrote last is not answered yet";
     assert!(planned.text.contains(overtaken), "{}", planned.text);
-    let store = &house.services.store;
+    let store = &world.services.store;
     assert_eq!(store.count::<Specification>(Query::new()).await?, 1);
-    house.close().await
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idea_is_given_up_by_who_may_and_was_shown_what_ends_with_it() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     let shown = told(&phones, ADA, "/abandon").await?;
     let ends = "It cannot be taken back: with walks end 0 builds and 0 open questions.";
     assert!(shown.text.contains(ends), "{}", shown.text);
-    assert_eq!(idea(&house).await?.state, IdeaState::Draft);
+    assert_eq!(idea(&world).await?.state, IdeaState::Draft);
     let refused = told(&phones, BOB, "/abandon walks").await?.text;
     assert!(refused.contains("bob may not stop"), "{refused}");
     // Words do not give it up, nor does the button for another person, or for more than it showed.
@@ -144,53 +144,53 @@ async fn an_idea_is_given_up_by_who_may_and_was_shown_what_ends_with_it() -> any
     let data = &shown.buttons[0].1;
     phones.press(BOB, BOB, shown.id, data).await?;
     phones.shown("means nothing any more").await?;
-    built(&house, "walks", "running").await?;
+    built(&world, "walks", "running").await?;
     phones.press(ADA, ADA, shown.id, data).await?;
     phones.shown("What was shown is no longer so").await?;
-    assert_eq!(events(&house, "idea.abandoned").await?.len(), 0);
+    assert_eq!(events(&world, "idea.abandoned").await?.len(), 0);
     let shown = phones.message(ADA, "with walks end 1 build and").await?;
     phones
         .press(ADA, ADA, shown.id, &shown.buttons[0].1)
         .await?;
     phones.shown("walks is given up").await?;
-    assert_eq!(idea(&house).await?.state, IdeaState::Abandoned);
-    house.close().await
+    assert_eq!(idea(&world).await?.state, IdeaState::Abandoned);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idea_is_given_up_with_the_builds_that_were_shown_and_no_other() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
-    begin_walks(&house).await?;
-    let (context, walks) = (house.context()?, Slug::parse("walks")?);
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
+    begin_walks(&world).await?;
+    let (context, walks) = (world.context()?, Slug::parse("walks")?);
     let ada = people()?.named("ada").context("no ada")?;
     let shown = ideas::preview_abandonment(&context.store, &walks, &ada).await?;
-    let build = built(&house, "walks", "running").await?;
+    let build = built(&world, "walks", "running").await?;
     let refused = ideas::abandon_as_shown(&context, &walks, &ada, &shown.builds).await;
     assert!(
         matches!(refused, Err(AbandonError::Changed(_))),
         "{refused:?}"
     );
-    assert_eq!(idea(&house).await?.state, IdeaState::Draft);
-    assert_eq!(events(&house, "idea.abandoned").await?.len(), 0);
+    assert_eq!(idea(&world).await?.state, IdeaState::Draft);
+    assert_eq!(events(&world, "idea.abandoned").await?.len(), 0);
     ideas::abandon_as_shown(&context, &walks, &ada, &[build]).await?;
-    assert_eq!(idea(&house).await?.state, IdeaState::Abandoned);
-    house.close().await
+    assert_eq!(idea(&world).await?.state, IdeaState::Abandoned);
+    world.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idea_that_was_given_up_before_a_death_is_told_as_given_up_after_it()
 -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
-    let house = House::open(directory.path(), &phones.server).await?;
+    let world = BotWorld::open(directory.path(), &phones.server).await?;
     phones.write(ADA, ADA, "Walks").await?;
     phones.message(ADA, "It is the idea walks now").await?;
     let shown = told(&phones, ADA, "/abandon").await?;
-    let begun = house.services.clock.now();
+    let begun = world.services.clock.now();
     let ada = people()?.named("ada").context("no ada")?;
-    ideas::abandon(&house.context()?, &Slug::parse("walks")?, &ada, None).await?;
+    ideas::abandon(&world.context()?, &Slug::parse("walks")?, &ada, None).await?;
     let press = json!({ "press": "press", "message": shown.id, "data": shown.buttons[0].1 });
-    leave(&house, &json!({ "Pressed": press }), Some(begun)).await?;
+    leave(&world, &json!({ "Pressed": press }), Some(begun)).await?;
     until("what came of it", || async {
         let edits = phones.did("editmessagetext").await?;
         let text = |edit: &Value| edit["parameters"]["text"].to_string();
@@ -200,6 +200,6 @@ async fn an_idea_that_was_given_up_before_a_death_is_told_as_given_up_after_it()
         Ok(is_told.then_some(()))
     })
     .await?;
-    assert_eq!(events(&house, "idea.abandoned").await?.len(), 1);
-    house.close().await
+    assert_eq!(events(&world, "idea.abandoned").await?.len(), 1);
+    world.close().await
 }

@@ -1,4 +1,4 @@
-//! A store with notices and a bot at the emulator.
+//! A world with notices and a bot at the emulator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::People;
@@ -14,16 +13,17 @@ use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts,
 use ropewalk_orchestrator::questions::{
     self, AskOutcome, Deadlines, QuestionRequest, QuestionService,
 };
-use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_orchestrator::{Agent, Context, Frame, Services};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
-use ropewalk_schemas::{ChoiceId, CommitId, ComponentName, QuestionId, RepoPath, UserSlug};
-use ropewalk_store::{ChangeSet, Location, Query, Store};
+use ropewalk_schemas::{ChoiceId, CommitId, QuestionId, RepoPath, UserSlug};
+use ropewalk_store::{ChangeSet, Query};
 use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort, UpdateHook};
 use ropewalk_tests::servers::TelegramServer;
+use ropewalk_world::{Plan, World};
 
 use crate::phones::TOKEN;
 
@@ -69,9 +69,9 @@ const fn at_once(escalate: Duration) -> Rules {
 }
 
 /// A running bot with notices.
-pub(crate) struct House {
+pub(crate) struct BotWorld {
     pub(crate) services: Services,
-    supervisor: Supervisor,
+    world: World,
     parts: Parts,
     /// Where the branch stands that everything lands in; where a build does as long as nobody moves it on.
     main: Arc<Mutex<Option<CommitId>>>,
@@ -79,7 +79,7 @@ pub(crate) struct House {
     looking: Arc<Mutex<Duration>>,
 }
 
-impl House {
+impl BotWorld {
     /// Opens the store in `directory` and serves a bot at the emulator.
     pub(crate) async fn open(directory: &Path, telegram: &TelegramServer) -> anyhow::Result<Self> {
         Self::open_at(directory, telegram, &Clock::system()).await
@@ -144,25 +144,8 @@ impl House {
         telling: Rules,
         roles: &BTreeMap<&str, Role>,
     ) -> anyhow::Result<Self> {
-        let clock = clock.clone();
-        let ids = Ids::system(clock.clone());
-        let location = Location::Sqlite(directory.join("ropewalk.db"));
-        let store = Store::open(&location, clock.clone()).await?;
-        let supervisor = Supervisor::new(Shutdown::new());
-        let bus = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: supervisor.clone(),
-        };
-        let transport = TransportOptions::Embedded;
-        let bus = EventBus::start(store.clone(), transport, bus, BusOptions::default()).await?;
-        let services = Services {
-            store,
-            bus,
-            registry: Registry::new(clock.clone(), "test"),
-            clock,
-            ids,
-        };
+        let world = Plan::unlike_any_other(clock).open(directory).await?;
+        let services = world.services.clone();
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
             people: listeners(&people, roles),
@@ -197,12 +180,12 @@ impl House {
             Arc::new(questions),
             Arc::new(LeftUpdates::new(parts.clone())?),
         ];
-        Frame::start(&services, agents, &supervisor).await?;
+        Frame::start(&services, agents, &world.supervisor).await?;
         let turn: Turn = Arc::new(|| Some(Box::new(())));
-        Bot::new(parts.clone(), turn, None)?.serve(&supervisor);
+        Bot::new(parts.clone(), turn, None)?.serve(&world.supervisor);
         Ok(Self {
             services,
-            supervisor,
+            world,
             parts,
             main,
             looking,
@@ -211,7 +194,10 @@ impl House {
 
     /// Takes what Telegram brings, too.
     pub(crate) fn hook(&self) -> anyhow::Result<UpdateHook> {
-        Ok(UpdateHook::serve(self.parts.clone(), &self.supervisor)?)
+        Ok(UpdateHook::serve(
+            self.parts.clone(),
+            &self.world.supervisor,
+        )?)
     }
 
     /// Moves the branch on that everything lands in.
@@ -225,7 +211,7 @@ impl House {
     }
 
     pub(crate) fn context(&self) -> anyhow::Result<Context> {
-        Ok(Context::new(&self.services, ComponentName::parse("build")?))
+        Ok(self.world.context("build")?)
     }
 
     /// Asks what holds work up: yes, no, or words.
@@ -284,11 +270,7 @@ impl House {
     }
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
-        self.supervisor.shutdown().begin();
-        let late = self.supervisor.drain(Duration::from_secs(20)).await?;
-        anyhow::ensure!(late.is_empty(), "{late:?} ran on");
-        self.services.store.close().await?;
-        Ok(())
+        Ok(self.world.close().await?)
     }
 }
 

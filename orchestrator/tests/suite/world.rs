@@ -22,7 +22,7 @@ use ropewalk_world::{Plan, World};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running frame.
-pub(crate) struct House {
+pub(crate) struct FrameWorld {
     pub(crate) services: Services,
     pub(crate) clock: Clock,
     world: World,
@@ -34,7 +34,7 @@ pub(crate) fn noon() -> DateTime<Utc> {
         .unwrap_or_default()
 }
 
-impl House {
+impl FrameWorld {
     /// Opens the store in `directory` and runs `agents` at the time of `clock`.
     pub(crate) async fn open(
         directory: &Path,
@@ -97,7 +97,7 @@ impl House {
         }
     }
 
-    /// As [`House::pass`], up to a moment: on a busy machine more may have passed before than a test meant.
+    /// As [`FrameWorld::pass`], up to a moment: on a busy machine more may have passed before than a test meant.
     pub(crate) async fn pass_until(&self, moment: DateTime<Utc>) {
         let left = moment - self.clock.now();
         self.pass(left.to_std().unwrap_or_default()).await;

@@ -52,7 +52,7 @@ pub(crate) struct Answer {
 }
 
 /// A served store.
-pub(crate) struct House {
+pub(crate) struct ServerWorld {
     directory: TempDir,
     pub(crate) services: Services,
     pub(crate) supervisor: Supervisor,
@@ -97,7 +97,7 @@ pub(crate) fn anywhere() -> Address {
     }
 }
 
-impl House {
+impl ServerWorld {
     /// Serves an empty store.
     pub(crate) async fn new() -> Self {
         Self::behind(Vec::new()).await

@@ -21,8 +21,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(200);
 /// Who the events of verbs come from.
 pub(super) const SOURCE: &str = "cli";
 
-/// What a verb works with: the store, and the means to wake who consumes.
-pub struct Desk {
+/// The project that a verb works on, with its store open, and the means to wake who consumes.
+pub struct OpenProject {
     /// The project.
     pub project: Project,
     /// The truth.
@@ -34,7 +34,7 @@ pub struct Desk {
     source: ComponentName,
 }
 
-impl Desk {
+impl OpenProject {
     /// Opens the store of a project; starts nothing that consumes.
     pub async fn open(project: Project) -> Result<Self, CliError> {
         let clock = Clock::system();
