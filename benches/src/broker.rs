@@ -6,8 +6,8 @@ use ropewalk_schemas::ProjectName;
 use ropewalk_tests::servers::NatsServer;
 
 use crate::chain::{self, HOP, IN_FLIGHT, Route};
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::raw::stream;
 use crate::settings::Settings;
 
@@ -17,7 +17,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
     let nats = NatsServer::start()?;
     let store = chain::raw(half, HOP, IN_FLIGHT).await?;
     let stream = stream::run(&nats.url(), IN_FLIGHT, half).await?;
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let options = JetStreamOptions::new(nats.url(), ProjectName::parse("bench")?);
     let transport = TransportOptions::JetStream(options);
     let ours = chain::ours(directory.path(), transport, Route::Chain, settings.time).await?;

@@ -12,7 +12,7 @@ use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_orchestrator::{Context, Frame};
+use ropewalk_orchestrator::{Context, Frame, Services};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::document;
 use ropewalk_schemas::payload::SpecApproved;
@@ -23,9 +23,10 @@ use ropewalk_store::{ChangeSet, Query, Versioned};
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use ropewalk_world::World;
 use serde_json::json;
 
-use crate::house::House;
+use crate::disk;
 
 /// Files of a directory in the repository that is built in.
 const FILES_PER_DIRECTORY: usize = 50;
@@ -40,12 +41,12 @@ pub(crate) struct Plan {
 }
 
 /// A project with its build agent at work.
-pub(crate) struct Yard {
-    pub(crate) house: House,
+pub(crate) struct Project {
+    pub(crate) world: World,
     context: Context,
 }
 
-impl Yard {
+impl Project {
     /// Makes a repository of `files` files in `directory` and starts `loops` loops that can build `plans` in it.
     pub(crate) async fn open(
         directory: &Path,
@@ -56,15 +57,15 @@ impl Yard {
         let (repo, state) = (directory.join("repo"), directory.join("state"));
         repository(&repo, files)?;
         std::fs::create_dir_all(&state)?;
-        let house = House::open(&state, TransportOptions::Embedded).await?;
-        let services = house.services();
+        let world = disk::world(&state, TransportOptions::Embedded).await?;
+        let services = world.services.clone();
         let script = Script::parse(&script(plans))?;
-        let agent = agent(&house, repo, state, loops, script).await?;
-        Frame::start(&services, vec![Arc::new(agent)], &house.supervisor).await?;
+        let agent = agent(&services, repo, state, loops, script).await?;
+        Frame::start(&services, vec![Arc::new(agent)], &world.supervisor).await?;
         let person = ComponentName::parse("cli")?;
         Ok(Self {
             context: Context::new(&services, person),
-            house,
+            world,
         })
     }
 
@@ -77,7 +78,7 @@ impl Yard {
             title: slug.to_owned(),
             ..Document::default()
         };
-        let spec = SpecId(self.house.ids.next());
+        let spec = SpecId(self.world.services.ids.next());
         let hash = document::hash(&text, &tasks);
         let approval = SpecApproved {
             spec_id: spec,
@@ -105,7 +106,7 @@ impl Yard {
         changes.insert(&revision);
         let subject = Subject::specification(spec);
         changes.emit(self.context.event(subject, Payload::SpecApproved(approval)));
-        self.house.store.commit(changes).await?;
+        self.world.services.store.commit(changes).await?;
         Ok(spec)
     }
 
@@ -113,7 +114,7 @@ impl Yard {
     pub(crate) async fn ended(&self, builds: usize) -> Result<()> {
         let begun = std::time::Instant::now();
         loop {
-            let found: Vec<Versioned<Build>> = self.house.store.list(Query::new()).await?;
+            let found: Vec<Versioned<Build>> = self.world.services.store.list(Query::new()).await?;
             let mut ended = found.iter().filter(|build| build.completed_at.is_some());
             if ended.clone().count() == builds {
                 let bad = ended.find(|build| build.reason.is_some());
@@ -128,7 +129,7 @@ impl Yard {
 }
 
 async fn agent(
-    house: &House,
+    services: &Services,
     repo: PathBuf,
     state: PathBuf,
     loops: usize,
@@ -142,14 +143,14 @@ async fn agent(
         identity: Identity::default(),
     };
     let models = Models::all(ModelEntry {
-        model: Arc::new(ScriptedModel::new(script, house.clock.clone())),
+        model: Arc::new(ScriptedModel::new(script, services.clock.clone())),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
         sees_images: true,
     });
     let parts = BuildParts {
-        engine: Engine::new(house.store.clone(), models, house.clock.clone()),
+        engine: Engine::new(services.store.clone(), models, services.clock.clone()),
         clone: LocalClone::open_or_create(Git::open(&environment).await?, clone).await?,
         runner: CommandRunner::new(environment),
         questions: QuestionTemplates::shipped()?,

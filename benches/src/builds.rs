@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::building::{Plan, Yard};
+use crate::building::{Plan, Project};
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::process::{Role, text};
 
 /// Builds that run at once.
@@ -20,7 +20,7 @@ const LOOPS: usize = 8;
 
 /// Measures the peak of a process that builds them all.
 pub(crate) fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     // It says that it is ready when the last build has ended.
     let child = Role::start("builds", text(directory.path())?)?;
     let peak = child.peak_bytes()? / 1_048_576.0;
@@ -29,17 +29,17 @@ pub(crate) fn run() -> Result<Vec<Figure>> {
 }
 
 /// Builds them all.
-pub(crate) async fn build(directory: &Path) -> Result<Yard> {
+pub(crate) async fn build(directory: &Path) -> Result<Project> {
     let plans: Vec<Plan> = (1..=BUILDS)
         .map(|number| Plan {
             slug: format!("idea-{number}"),
             tasks: TASKS,
         })
         .collect();
-    let yard = Yard::open(directory, FILES, LOOPS, &plans).await?;
+    let project = Project::open(directory, FILES, LOOPS, &plans).await?;
     for plan in &plans {
-        yard.approve(plan).await?;
+        project.approve(plan).await?;
     }
-    yard.ended(BUILDS).await?;
-    Ok(yard)
+    project.ended(BUILDS).await?;
+    Ok(project)
 }

@@ -12,8 +12,8 @@ use ropewalk_store::{ChangeSet, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house::{self, House};
 use crate::raw::store::{RawStore, Shape};
 use crate::sample::Rate;
 use crate::settings::Settings;
@@ -34,7 +34,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
     let half = settings.time / 2;
     let raw = raw(half, HOP, IN_FLIGHT).await?;
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let ours = ours(
         directory.path(),
         TransportOptions::Embedded,
@@ -65,7 +65,7 @@ pub(crate) async fn fan_out(settings: &Settings) -> Result<Vec<Figure>> {
         ..rate
     };
     let raw = raw(half, shape, events).await?;
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let ours = ours(
         directory.path(),
         TransportOptions::Embedded,
@@ -84,8 +84,8 @@ pub(crate) async fn fan_out(settings: &Settings) -> Result<Vec<Figure>> {
 
 /// Writes batches of `events` through one connection; counts events.
 pub(crate) async fn raw(time: Duration, shape: Shape, events: usize) -> Result<Rate> {
-    let directory = house::directory()?;
-    house::tables(directory.path()).await?;
+    let directory = disk::directory()?;
+    disk::tables(directory.path()).await?;
     let mut raw = RawStore::open(directory.path()).await?;
     let warm = Instant::now();
     while warm.elapsed() < WARM_UP {
@@ -138,7 +138,7 @@ pub(crate) async fn ours(
     route: Route,
     time: Duration,
 ) -> Result<Rate> {
-    let house = House::open(directory, transport).await?;
+    let world = disk::world(directory, transport).await?;
     let words = Arc::new(Words::new());
     let done = Arc::new(AtomicUsize::new(0));
     let stop = CancellationToken::new();
@@ -146,7 +146,8 @@ pub(crate) async fn ours(
     for number in 0..STEPS {
         let name = step(number)?;
         let source = route.source_of(number)?;
-        let inbox = house
+        let inbox = world
+            .services
             .bus
             .consume(Consumer {
                 subscription: subscription(&name, &source),
@@ -163,7 +164,13 @@ pub(crate) async fn ours(
         };
         steps.spawn(consume(inbox, Arc::new(handler), stop.clone()));
     }
-    begin(&house.store, &words, &route.source_of(0)?, route.lanes()).await?;
+    begin(
+        &world.services.store,
+        &words,
+        &route.source_of(0)?,
+        route.lanes(),
+    )
+    .await?;
     tokio::time::sleep(WARM_UP).await;
     let begun = Instant::now();
     let before = done.load(Ordering::Relaxed);
@@ -173,7 +180,7 @@ pub(crate) async fn ours(
     while let Some(ended) = steps.join_next().await {
         ended??;
     }
-    house.close().await?;
+    world.close().await?;
     Ok(rate)
 }
 

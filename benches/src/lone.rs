@@ -10,8 +10,8 @@ use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store, Versioned};
 use tokio::task::JoinSet;
 
 use crate::chain::HOP;
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::raw::store::RawStore;
 use crate::sample::Times;
 use crate::settings::Settings;
@@ -28,10 +28,10 @@ pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
 }
 
 async fn commit(time: Duration) -> Result<Figure> {
-    let (directory, raw_directory) = (house::directory()?, house::directory()?);
-    house::tables(raw_directory.path()).await?;
+    let (directory, raw_directory) = (disk::directory()?, disk::directory()?);
+    disk::tables(raw_directory.path()).await?;
     let mut raw = RawStore::open(raw_directory.path()).await?;
-    let store = house::store(directory.path()).await?;
+    let store = disk::store(directory.path()).await?;
     let mut hops = Hops::begin(&store).await?;
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let begun = Instant::now();
@@ -112,10 +112,10 @@ impl Hops {
 }
 
 async fn lock(time: Duration) -> Result<Vec<Figure>> {
-    let (directory, raw_directory) = (house::directory()?, house::directory()?);
-    house::tables(raw_directory.path()).await?;
+    let (directory, raw_directory) = (disk::directory()?, disk::directory()?);
+    disk::tables(raw_directory.path()).await?;
     let mut raw = RawStore::open(raw_directory.path()).await?;
-    let store = house::store(directory.path()).await?;
+    let store = disk::store(directory.path()).await?;
     let taker = Taker::new(&store)?;
     let (mut commits, mut whole, mut theirs) =
         (Times::default(), Times::default(), Times::default());

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_tests::servers::node_modules;
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::raw::store::RawStore;
 use crate::sample::Times;
 use fill::{PageKeys, TASKS};
@@ -30,8 +30,8 @@ const RAW: &str = "/static/icon.svg";
 
 /// Measures the pages.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
-    house::tables(directory.path()).await?;
+    let directory = disk::directory()?;
+    disk::tables(directory.path()).await?;
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(EVENTS).await?;
     filler.close().await?;

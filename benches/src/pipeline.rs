@@ -10,9 +10,10 @@ use ropewalk_bus::TransportOptions;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Profile};
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitFeed};
+use ropewalk_world::World;
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house::{self, House};
 use crate::raw::store::{RawStore, Shape};
 use crate::sample::Times;
 use crate::settings::Settings;
@@ -61,19 +62,19 @@ pub(crate) fn agents() -> Result<Vec<Arc<dyn Agent>>> {
         .collect()
 }
 
-/// A house with the six agents in it.
-pub(crate) struct StaffedHouse {
-    pub(crate) house: House,
+/// A world with the six agents in it.
+pub(crate) struct Pipeline {
+    pub(crate) world: World,
     words: Words,
 }
 
-impl StaffedHouse {
+impl Pipeline {
     pub(crate) async fn open(directory: &Path) -> Result<Self> {
-        let house = House::open(directory, TransportOptions::Embedded).await?;
-        let services = house.services();
-        Frame::start(&services, agents()?, &house.supervisor).await?;
+        let world = disk::world(directory, TransportOptions::Embedded).await?;
+        let services = world.services.clone();
+        Frame::start(&services, agents()?, &world.supervisor).await?;
         Ok(Self {
-            house,
+            world,
             words: Words::new(),
         })
     }
@@ -83,7 +84,7 @@ impl StaffedHouse {
         let last = step(steps)?;
         let mut changes = ChangeSet::new();
         changes.emit(self.words.event(&step(0)?, 1)?);
-        self.house.store.commit(changes).await?;
+        self.world.services.store.commit(changes).await?;
         loop {
             let committed = feed.next().await.context("the store is closed")??;
             if committed
@@ -99,22 +100,22 @@ impl StaffedHouse {
 
 /// Measures the pipeline.
 pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
-    let (directory, raw_directory) = (house::directory()?, house::directory()?);
-    house::tables(raw_directory.path()).await?;
+    let (directory, raw_directory) = (disk::directory()?, disk::directory()?);
+    disk::tables(raw_directory.path()).await?;
     let mut raw = RawStore::open(raw_directory.path()).await?;
-    let staffed = StaffedHouse::open(directory.path()).await?;
-    let mut feed = staffed.house.store.feed();
+    let pipeline = Pipeline::open(directory.path()).await?;
+    let mut feed = pipeline.world.services.store.feed();
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let begun = Instant::now();
     while begun.elapsed() < settings.time * 2 {
         for _ in 0..TURN {
             let begun = Instant::now();
-            staffed.walk(&mut feed, STEPS).await?;
+            pipeline.walk(&mut feed, STEPS).await?;
             ours.add(begun.elapsed());
         }
         raw_turn(&mut raw, &mut theirs).await?;
     }
-    staffed.house.close().await?;
+    pipeline.world.close().await?;
     raw.close().await?;
     let figure = Figure::cost(
         "pipeline of six no-op agents through the frame, p50",

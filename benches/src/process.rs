@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::sample::Times;
 use crate::settings::{CHILD, READY};
 
@@ -114,14 +114,14 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
 fn starts(role: &str) -> Result<Times> {
     let mut times = Times::default();
     for _ in 0..STARTS {
-        let directory = house::directory()?;
+        let directory = disk::directory()?;
         times.add(Role::start(role, text(directory.path())?)?.ready_after);
     }
     Ok(times)
 }
 
 fn memory(role: &'static str) -> Result<impl Future<Output = Result<f64>>> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let child = Role::start(role, text(directory.path())?)?;
     Ok(async move {
         tokio::time::sleep(SETTLE).await;

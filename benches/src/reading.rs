@@ -30,8 +30,8 @@ use ropewalk_workspace::{
 use tokio_util::sync::CancellationToken;
 
 use crate::building;
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house::{self, House};
 use crate::sample::{Times, millis};
 
 /// The files of the repository.
@@ -50,21 +50,21 @@ const OPENING: &str =
 
 /// Measures both in a repository of 50,000 files.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let (repo, state) = (
         directory.path().join("repo"),
         directory.path().join("state"),
     );
     building::repository(&repo, FILES)?;
     std::fs::create_dir_all(&state)?;
-    let house = House::open(&state, TransportOptions::Embedded).await?;
-    let services = house.services();
+    let world = disk::world(&state, TransportOptions::Embedded).await?;
+    let services = world.services.clone();
     let places = Places {
         repo: repo.clone(),
         state,
     };
     let told = Arc::new(AtomicUsize::new(0));
-    let agent = agent(&house, places, Arc::clone(&told)).await?;
+    let agent = agent(&services, places, Arc::clone(&told)).await?;
     let message = message(&services).await?;
     let context = Context::new(&services, ComponentName::parse("ideation")?).caused_by(&message);
     let begun = Instant::now();
@@ -78,7 +78,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
         drop(agent.handle(&message, &context).await?);
         times.add(begun.elapsed());
     }
-    house.close().await?;
+    world.close().await?;
     let told = told.load(Ordering::SeqCst);
     ensure!(told > 0, "the model was told nothing of the repository");
     let name = |when: &str| format!("a repository of {FILES} files is told to a model, {when}");
@@ -124,7 +124,7 @@ impl Model for Listener {
     }
 }
 
-async fn agent(house: &House, places: Places, told: Arc<AtomicUsize>) -> Result<Ideation> {
+async fn agent(services: &Services, places: Places, told: Arc<AtomicUsize>) -> Result<Ideation> {
     let variables: Vec<_> = std::env::vars_os().collect();
     let environment = Environment::from_pairs(variables);
     let clone = LocalCloneOptions {
@@ -140,7 +140,7 @@ async fn agent(house: &House, places: Places, told: Arc<AtomicUsize>) -> Result<
     };
     let models = Models::all(ModelEntry {
         model: Arc::new(Listener {
-            model: ScriptedModel::new(Script::parse(SCRIPT)?, house.clock.clone()),
+            model: ScriptedModel::new(Script::parse(SCRIPT)?, services.clock.clone()),
             told,
         }),
         name: "scripted".to_owned(),
@@ -149,12 +149,13 @@ async fn agent(house: &House, places: Places, told: Arc<AtomicUsize>) -> Result<
         sees_images: true,
     });
     Ok(Ideation::new(IdeationOptions {
-        engine: Engine::new(house.store.clone(), models, house.clock.clone()),
+        engine: Engine::new(services.store.clone(), models, services.clock.clone()),
         prompts: Prompts::shipped()?,
         templates: QuestionTemplates::shipped()?,
         deadlines: Deadlines::default(),
         places,
         repository: Some(Repository::new(clone, machine, CurrentValue::default())),
+        phones: None,
     })?)
 }
 

@@ -33,7 +33,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ),
     (
         "graph",
-        "the check for a ring when a wait appears, 100,000 waits",
+        "the check for a cycle when a wait appears, 100,000 waits",
     ),
     (
         "process",

@@ -8,9 +8,9 @@ use ropewalk_schemas::TaskId;
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_store::Query;
 
-use crate::building::{Plan, Yard};
+use crate::building::{Plan, Project};
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::raw::git;
 use crate::sample::Times;
 
@@ -37,17 +37,18 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
 
 /// Returns the times from one landing to the next on one loop, without what the commands of the gate took.
 async fn tasks(files: usize) -> Result<Times> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let plan = Plan {
         slug: "habits".to_owned(),
         tasks: TASKS,
     };
-    let yard = Yard::open(directory.path(), files, 1, std::slice::from_ref(&plan)).await?;
-    yard.approve(&plan).await?;
-    yard.ended(1).await?;
-    let commands = commands(&yard).await?;
+    let project = Project::open(directory.path(), files, 1, std::slice::from_ref(&plan)).await?;
+    project.approve(&plan).await?;
+    project.ended(1).await?;
+    let commands = commands(&project).await?;
     let mut landed: Vec<(DateTime<Utc>, TaskId)> = Vec::new();
-    for attempt in yard.house.store.list::<Attempt>(Query::new()).await? {
+    let store = &project.world.services.store;
+    for attempt in store.list::<Attempt>(Query::new()).await? {
         let at = attempt.ended_at.context("an attempt has ended")?;
         landed.push((at, attempt.task.clone()));
     }
@@ -58,14 +59,15 @@ async fn tasks(files: usize) -> Result<Times> {
         let gate = commands.get(&pair[1].1).copied().unwrap_or_default();
         times.add(whole.saturating_sub(std::time::Duration::from_millis(gate)));
     }
-    yard.house.close().await?;
+    project.world.close().await?;
     Ok(times)
 }
 
 /// Returns how many milliseconds the commands of the gate took for each task.
-async fn commands(yard: &Yard) -> Result<HashMap<TaskId, u64>> {
+async fn commands(project: &Project) -> Result<HashMap<TaskId, u64>> {
     let mut commands = HashMap::new();
-    for evidence in yard.house.store.list::<Evidence>(Query::new()).await? {
+    let store = &project.world.services.store;
+    for evidence in store.list::<Evidence>(Query::new()).await? {
         let spent = evidence.checks.iter().map(|check| check.duration_ms).sum();
         if let Some(task) = evidence.task.clone() {
             commands.insert(task, spent);

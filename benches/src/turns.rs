@@ -17,8 +17,8 @@ use ropewalk_store::Store;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::sample::Times;
 use provider::{Plan, Provider, RawClient, ReplyTimes};
 
@@ -34,8 +34,8 @@ const JOBS: usize = 15;
 
 /// Measures what the engine adds.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
-    let store = house::store(directory.path()).await?;
+    let directory = disk::directory()?;
+    let store = disk::store(directory.path()).await?;
     let provider = Provider::start().await?;
     let mut jobs = Jobs::new(&store, &provider)?;
     let mut raw = provider.connect().await?;

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::connections;
 use super::served::ServerFixture;
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::process;
 use crate::raw::store::RawStore;
 use crate::sample::{Times, count};
@@ -43,8 +43,8 @@ type CommitTimes = Arc<Mutex<HashMap<i64, Instant>>>;
 
 /// Measures them all in one process, so that the memory is that of the server and of everybody who listens.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
-    house::tables(directory.path()).await?;
+    let directory = disk::directory()?;
+    disk::tables(directory.path()).await?;
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(HAPPENED_BEFORE).await?;
     filler.close().await?;

@@ -18,9 +18,10 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{CommitId, ContentHash, UserSlug};
 use ropewalk_server::{Address, Capacity, Door, Options, Server};
 use ropewalk_store::Store;
+use ropewalk_world::World;
 
 use super::fill::{PageKeys, fill};
-use crate::house::House;
+use crate::disk;
 use crate::words::Words;
 
 /// What whoever asks is known by.
@@ -33,7 +34,7 @@ const FINDINGS: usize = 20;
 
 /// A server and whoever asks it.
 pub(super) struct ServerFixture {
-    house: House,
+    world: World,
     client: reqwest::Client,
     base: String,
     port: u16,
@@ -44,19 +45,19 @@ pub(super) struct ServerFixture {
 impl ServerFixture {
     /// Fills the store in `directory` and serves it; returns what there is a page of as well.
     pub(super) async fn open(directory: &Path) -> Result<(Self, PageKeys)> {
-        let house = House::open(directory, TransportOptions::Embedded).await?;
-        let filled = fill(&house.store, directory, &Words::new()).await?;
+        let world = disk::world(directory, TransportOptions::Embedded).await?;
+        let filled = fill(&world.services.store, directory, &Words::new()).await?;
         let options = options(directory)?;
         let socket = "127.0.0.1:0".parse()?;
         let chosen = true;
         let door = Door::open(Address { socket, chosen }, &options.people).await?;
-        let server = Server::new(door, options, house.services(), &house.supervisor)?;
+        let server = Server::new(door, options, world.services.clone(), &world.supervisor)?;
         let open = Self {
             client: http::client(ClientOptions::default())?,
             base: format!("http://{}", server.address()),
             port: server.address().port(),
             link: server.link(&Person::alone(UserSlug::parse("ada")?)),
-            house,
+            world,
         };
         server.serve();
         Ok((open, filled))
@@ -64,7 +65,7 @@ impl ServerFixture {
 
     /// Returns the store that is served.
     pub(super) fn store(&self) -> &Store {
-        &self.house.store
+        &self.world.services.store
     }
 
     /// Begins a request to a path.
@@ -105,7 +106,7 @@ impl ServerFixture {
 
     /// Stops in order.
     pub(super) async fn close(self) -> Result<()> {
-        self.house.close().await
+        Ok(self.world.close().await?)
     }
 }
 

@@ -10,7 +10,7 @@ use sqlx::Executor as _;
 
 use crate::builds;
 use crate::chain::{self, Route};
-use crate::pipeline::StaffedHouse;
+use crate::pipeline::Pipeline;
 use crate::raw::store;
 use crate::settings::READY;
 
@@ -25,9 +25,9 @@ pub(crate) async fn run(words: &[String]) -> Result<()> {
         ["raw-first-step", directory] => raw_first_step(Path::new(directory)).await,
         ["idle", directory] => idle(Path::new(directory)).await,
         ["builds", directory] => {
-            let yard = builds::build(Path::new(directory)).await?;
+            let project = builds::build(Path::new(directory)).await?;
             let result = ready().await;
-            drop(yard);
+            drop(project);
             result
         }
         ["write", directory] => write(Path::new(directory)).await,
@@ -38,9 +38,9 @@ pub(crate) async fn run(words: &[String]) -> Result<()> {
 
 /// Opens everything, commits an event and says when its first step is committed.
 async fn first_step(directory: &Path) -> Result<()> {
-    let staffed = StaffedHouse::open(directory).await?;
-    let mut feed = staffed.house.store.feed();
-    staffed.walk(&mut feed, 1).await?;
+    let pipeline = Pipeline::open(directory).await?;
+    let mut feed = pipeline.world.services.store.feed();
+    pipeline.walk(&mut feed, 1).await?;
     ready().await
 }
 
@@ -68,9 +68,9 @@ async fn raw_first_step(directory: &Path) -> Result<()> {
 
 /// Opens everything and has nothing to do.
 async fn idle(directory: &Path) -> Result<()> {
-    let staffed = StaffedHouse::open(directory).await?;
+    let pipeline = Pipeline::open(directory).await?;
     let result = ready().await;
-    drop(staffed);
+    drop(pipeline);
     result
 }
 

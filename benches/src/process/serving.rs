@@ -13,8 +13,8 @@ use ropewalk_tests::repository;
 use ropewalk_tests::servers::TelegramServer;
 
 use super::{SETTLE, status_bytes};
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 
 /// The variable with the token of the bot.
 const TOKEN: &str = "BENCH_TELEGRAM_TOKEN";
@@ -36,7 +36,7 @@ impl Drop for Program {
 
 /// Measures the memory of `up`.
 pub(super) async fn idle() -> Result<Figure> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let server = TelegramServer::start()?;
     lay(directory.path(), &server)?;
     let up = start(directory.path())?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::building;
-use crate::house;
+use crate::disk;
 use crate::sample::Times;
 
 /// How often a work tree is made.
@@ -15,7 +15,7 @@ const RUNS: usize = 3;
 
 /// Measures `git worktree add` in a repository of `files` files.
 pub(crate) fn worktree(files: usize) -> Result<Times> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let repo = directory.path().join("repo");
     building::repository(&repo, files)?;
     let mut times = Times::default();

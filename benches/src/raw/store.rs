@@ -9,7 +9,7 @@ use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection as _, Executor as _};
 
-use crate::house;
+use crate::disk;
 use crate::words::{Words, step};
 
 const INSERT_EVENTS: &str = "INSERT INTO events (sequence, id, type, source, subject, correlation, priority, time, body) \
@@ -201,7 +201,7 @@ impl RawStore {
 /// Connects to the database in `directory`: write-ahead log, every commit on the disk before it is answered.
 pub(crate) async fn connect(directory: &Path, create: bool) -> Result<SqliteConnection> {
     let options = SqliteConnectOptions::new()
-        .filename(house::database(directory))
+        .filename(disk::database(directory))
         .create_if_missing(create)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)

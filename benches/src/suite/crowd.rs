@@ -10,8 +10,8 @@ use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, ContentHash, Priority, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store};
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::process::{Role, text};
 use crate::sample::count;
 use crate::words::{Words, step, subscription, task_id};
@@ -26,8 +26,8 @@ const LATER: Duration = Duration::from_hours(24);
 
 /// Measures the memory of each build.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let (empty, full) = (house::directory()?, house::directory()?);
-    house::tables(empty.path()).await?;
+    let (empty, full) = (disk::directory()?, disk::directory()?);
+    disk::tables(empty.path()).await?;
     fill(full.path()).await?;
     let ours =
         memory("idle", text(full.path())?).await? - memory("idle", text(empty.path())?).await?;
@@ -47,7 +47,7 @@ async fn memory(role: &str, argument: &str) -> Result<f64> {
 
 /// Writes the builds, each paused for a person, its wait, and a delivery to be tried again tomorrow.
 async fn fill(directory: &Path) -> Result<()> {
-    let store = house::store(directory).await?;
+    let store = disk::store(directory).await?;
     let words = Words::new();
     let (name, source) = (step(1)?, step(0)?);
     store.subscribe(&subscription(&name, &source)).await?;

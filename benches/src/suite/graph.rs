@@ -1,4 +1,4 @@
-//! The check for a ring when a wait appears, among 100,000 waits.
+//! The check for a cycle when a wait appears, among 100,000 waits.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, RepoPath};
 use ropewalk_store::{ChangeSet, Store};
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::sample::Times;
 use crate::settings::Settings;
 use crate::words::{Words, task_id};
@@ -23,7 +23,7 @@ use crate::words::{Words, task_id};
 const WAITS: usize = 100_000;
 const TASKS_OF_A_BUILD: usize = 50;
 
-/// Tasks that wait for each other without a ring: each for one that comes later.
+/// Tasks that wait for each other without a cycle: each for one that comes later.
 struct Knot {
     words: Words,
     builds: Vec<BuildId>,
@@ -76,7 +76,7 @@ impl Knot {
         self.random.random_range(waiter + 1..=WAITS)
     }
 
-    /// Returns a wait that is new: half of them close a ring if the holder leads back.
+    /// Returns a wait that is new: half of them close a cycle if the holder leads back.
     fn new_edge(&mut self) -> (usize, usize) {
         let one = self.random.random_range(0..WAITS);
         let other = self.random.random_range(0..WAITS);
@@ -96,7 +96,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
     let ours = in_memory(&mut knot, &waits, settings.time / 2)?;
     let stored = through_the_store(&mut knot, &waits, settings.time).await?;
     let memory = Figure::cost(
-        "ring check on a new wait, 100,000 waits, p50",
+        "cycle check on a new wait, 100,000 waits, p50",
         "ms",
         ours.millis(50)?,
     )
@@ -161,8 +161,8 @@ fn in_memory(knot: &mut Knot, waits: &[Wait], time: Duration) -> Result<Times> {
 }
 
 async fn through_the_store(knot: &mut Knot, waits: &[Wait], time: Duration) -> Result<Times> {
-    let directory = house::directory()?;
-    let store = house::store(directory.path()).await?;
+    let directory = disk::directory()?;
+    let store = disk::store(directory.path()).await?;
     fill(&store, waits).await?;
     let mut times = Times::default();
     let begun = Instant::now();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::disk;
 use crate::figure::{Figure, Goal};
-use crate::house;
 use crate::process::{Role, text};
 use crate::raw::store::RawStore;
 use crate::sample::{count, millis};
@@ -17,9 +17,9 @@ const WRITE: Duration = Duration::from_secs(4);
 
 /// Measures the time from the start of a process to its first durable step.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
-    let directory = house::directory()?;
+    let directory = disk::directory()?;
     let path = text(directory.path())?;
-    house::tables(directory.path()).await?;
+    disk::tables(directory.path()).await?;
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(EVENTS).await?;
     filler.close().await?;

@@ -115,7 +115,7 @@ fn hang(mut stream: TcpStream, noted: &Mutex<Vec<DateTime<Utc>>>) {
 }
 
 /// A build under way whose tasks never end, with two people and something that is away.
-struct Shop {
+struct HaltTrial {
     phone: Phone,
     gone: Gone,
     /// Holds a line with its time for each command.
@@ -124,7 +124,7 @@ struct Shop {
     browser: Browser,
 }
 
-impl Shop {
+impl HaltTrial {
     async fn open(gone: Gone) -> anyhow::Result<Self> {
         let phone = Phone::linked().await?;
         let trace = phone.project.path().join("trace");
@@ -437,30 +437,30 @@ fn name_people(phone: &Phone) -> anyhow::Result<()> {
 
 /// Tries every surface while something is away.
 async fn everywhere(gone: Gone) -> anyhow::Result<()> {
-    let mut shop = Shop::open(gone).await?;
-    shop.until_it_works(DateTime::UNIX_EPOCH).await?;
+    let mut trial = HaltTrial::open(gone).await?;
+    trial.until_it_works(DateTime::UNIX_EPOCH).await?;
     let mut usual = Vec::new();
     for surface in EVERYWHERE {
-        usual.push((surface, shop.refuse(surface, Order::Stop).await?));
+        usual.push((surface, trial.refuse(surface, Order::Stop).await?));
     }
-    shop.lose().await?;
-    let is_mute = matches!(shop.gone, Gone::Telegram);
+    trial.lose().await?;
+    let is_mute = matches!(trial.gone, Gone::Telegram);
     for (surface, usual) in usual {
         let tried = if is_mute && surface == Surface::Telegram {
-            shop.is_tried().await?;
-            shop.try_it_later().await
+            trial.is_tried().await?;
+            trial.try_it_later().await
         } else {
-            shop.try_it(surface, usual).await
+            trial.try_it(surface, usual).await
         };
-        tried.with_context(|| format!("{surface:?}: {}", shop.phone.project.said()))?;
+        tried.with_context(|| format!("{surface:?}: {}", trial.phone.project.said()))?;
     }
-    let store = store(shop.phone.project.path()).await?;
+    let store = store(trial.phone.project.path()).await?;
     for event in ["halt.begun", "halt.lifted"] {
         let times = events_of(&store, event).await?.len();
         assert_eq!(times, EVERYWHERE.len(), "{event}");
     }
     store.close().await?;
-    ensure!(shop.up.0.try_wait()?.is_none(), "`up` ended");
+    ensure!(trial.up.0.try_wait()?.is_none(), "`up` ended");
     Ok(())
 }
 

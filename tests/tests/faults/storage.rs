@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context, ensure};
 use nix::sys::signal::Signal;
@@ -28,6 +28,18 @@ fn database(project: &Project) -> PathBuf {
     project.path().join("state/ropewalk.db")
 }
 
+/// Locks the database of `project` against writing for so many seconds; returns who does once it is locked.
+fn hold(project: &Project, seconds: u32) -> anyhow::Result<Child> {
+    let script = format!(
+        "connection.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\ntime.sleep({seconds})\nconnection.execute('COMMIT')\n"
+    );
+    let mut holder = python(project, &script).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().context("a pipe")?).read_line(&mut line)?;
+    assert_eq!(line, "held\n");
+    Ok(holder)
+}
+
 /// Runs `up`, which must refuse, and returns what it said.
 fn refused(project: &Project) -> anyhow::Result<String> {
     let Output { status, stderr, .. } = project.runner.run(&["up"], PATIENCE)?;
@@ -49,19 +61,35 @@ async fn a_database_that_somebody_locks_for_seconds_only_delays() -> anyhow::Res
     let project = approved()?;
     let mut up = start(&project.runner, &["up"])?;
     until_events(project.path(), &mut up, "task.started", 2).await?;
-    let mut holder = python(
-        &project,
-        "connection.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\ntime.sleep(30)\nconnection.execute('COMMIT')\n",
-    )
-    .stdout(Stdio::piped())
-    .spawn()?;
-    let mut line = String::new();
-    BufReader::new(holder.stdout.take().context("a pipe")?).read_line(&mut line)?;
-    assert_eq!(line, "held\n");
+    let mut holder = hold(&project, 30)?;
     ensure!(holder.wait()?.success(), "the lock was not held to the end");
     until_events(project.path(), &mut up, "task.completed", 2).await?;
     stop(&mut up).await?;
     project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn a_verb_that_finds_the_database_locked_for_too_long_says_so_and_leaves_nothing()
+-> anyhow::Result<()> {
+    let project = Project::new()?;
+    let begin = |slug| ["idea", "new", "I want to track habits", "--slug", slug];
+    project.verb(&begin("habits"), "")?;
+    // For longer than a verb waits.
+    let mut holder = hold(&project, 300)?;
+    let refusal = project.runner.run(&begin("bills"), PATIENCE);
+    holder.kill()?;
+    holder.wait()?;
+    let Output { status, stderr, .. } = refusal?;
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1), "{said}");
+    let last = said.trim_end().lines().next_back().unwrap_or_default();
+    let is_plain = last.contains("another process") && last.contains("try again");
+    ensure!(is_plain && !last.contains("(code"), "{said}");
+    // It can be said again as it was: the name is free.
+    project.verb(&begin("bills"), "")?;
+    let ideas = project.verb(&["idea", "list"], "")?;
+    assert_eq!(ideas.as_array().map(Vec::len), Some(2), "{ideas}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -168,9 +168,8 @@ fn calls(tool: &str, arguments: &Value) -> Value {
     })
 }
 
-/// The first provider writes the file, hangs at the next turn and dies; the other one hands the work in.
-#[tokio::test]
-async fn who_takes_over_ends_a_build_over_http_and_usage_names_both() -> anyhow::Result<()> {
+/// Builds once: the first provider writes the file, hangs at the next turn and dies; the other one hands the work in.
+pub(crate) async fn taken_over() -> anyhow::Result<Project> {
     let fixtures = tempfile::tempdir()?;
     let file = json!({ "path": "a.txt", "content": "a walk\n" });
     let begins = json!([
@@ -190,6 +189,13 @@ async fn who_takes_over_ends_a_build_over_http_and_usage_names_both() -> anyhow:
     project.until_answered().await?;
     drop(first);
     until_events(project.directory.path(), &mut up, "build.completed", 1).await?;
+    stop(&mut up).await?;
+    Ok(project)
+}
+
+#[tokio::test]
+async fn who_takes_over_ends_a_build_over_http_and_usage_names_both() -> anyhow::Result<()> {
+    let project = taken_over().await?;
     let builds = project.json("build list")?;
     assert_eq!(at(&builds, "/0/state")?, "succeeded", "{builds}");
     let build = at(&builds, "/0/id")?.as_str().context("an id")?;
@@ -220,5 +226,5 @@ async fn who_takes_over_ends_a_build_over_http_and_usage_names_both() -> anyhow:
         .map(|entry| &entry["to"])
         .collect();
     assert_eq!(changes, ["openai-responses/gpt-5"]);
-    stop(&mut up).await.map(drop)
+    Ok(())
 }

@@ -83,7 +83,7 @@ fn check_report(report: &Value, rehearsal: &Path) -> anyhow::Result<()> {
         assert_eq!(at(idea, "/slug")?, slug);
         assert_eq!(at(idea, "/phases")?, &serde_json::json!(phases));
         assert_eq!(at(idea, "/spec/tasks")?, tasks);
-        assert_eq!(at(idea, "/build/status")?, "succeeded");
+        assert_eq!(at(idea, "/build/state")?, "succeeded");
         assert_eq!(
             at(idea, "/build/tasks")?,
             &serde_json::json!({"complete": tasks, "failed": 0, "skipped": 0})

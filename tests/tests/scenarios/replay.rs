@@ -19,7 +19,7 @@ use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
 use serde_json::{Value, json};
 
-use crate::fallback::{Project as Walks, emulator};
+use crate::fallback::{Project as Walks, emulator, taken_over};
 use crate::picture::{at, git, store};
 use crate::project::{LINES, PATIENCE, Project, TASKS, identity, rule};
 use crate::running::{finish, start, stop, until_events, until_ready};
@@ -49,14 +49,20 @@ fn conversation() -> Value {
 
 /// Returns how many requests an emulator has got.
 pub(crate) async fn requests(server: &Aimock) -> anyhow::Result<usize> {
+    Ok(journal(server).await?.len())
+}
+
+/// Returns the requests that an emulator has got.
+async fn journal(server: &Aimock) -> anyhow::Result<Vec<Value>> {
     let client = http::client(http::ClientOptions::default())?;
     let url = format!("{}/__aimock/journal", server.url());
     let journal: Value = client.get(url).send().await?.json().await?;
-    Ok(journal.as_array().context("a list of requests")?.len())
+    let requests = journal.as_array().context("a list of requests")?;
+    Ok(requests.clone())
 }
 
 /// Replays a build; returns what the program said.
-fn replay(runner: &Runner, build: &str, into: &Path) -> anyhow::Result<(Output, Value)> {
+pub(crate) fn replay(runner: &Runner, build: &str, into: &Path) -> anyhow::Result<(Output, Value)> {
     let into = into.display().to_string();
     let output = runner.run(
         &["build", "replay", build, "--into", &into, "--json"],
@@ -108,7 +114,10 @@ async fn rewrite(
 
 /// Builds what the emulator says.
 async fn built(server: &Aimock) -> anyhow::Result<Walks> {
-    let project = Walks::new(server, server)?;
+    built_in(Walks::new(server, server)?).await
+}
+
+async fn built_in(project: Walks) -> anyhow::Result<Walks> {
     project.approve()?;
     let mut up = start(&project.runner, &["up"])?;
     until_ready(project.path(), &mut up).await?;
@@ -149,6 +158,55 @@ async fn what_waited_for_a_task_that_joins_is_done_again_without_it() -> anyhow:
     ensure!(output.status.success(), "{report}");
     assert_eq!(at(&report, "/same")?, true, "{report}");
     Ok(())
+}
+
+/// Replays a build that succeeded; it comes to the same, and each request is what it was.
+fn check_replay(project: &Walks) -> anyhow::Result<()> {
+    let builds = project.json("build list")?;
+    assert_eq!(at(&builds, "/0/state")?, "succeeded", "{builds}");
+    let place = tempfile::tempdir()?;
+    let into = place.path().join("again");
+    let (output, report) = replay(&project.runner, "walks", &into)?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    assert_eq!(at(&report, "/strayed")?, &Value::Null, "{report}");
+    check_same(
+        &project.path().join("repo"),
+        &into.join("repo"),
+        "build/walks",
+    )
+}
+
+/// How long a reply may be depends on the window: with one that has no room for the longest, each request says so again.
+#[tokio::test]
+async fn a_build_with_a_narrow_window_is_done_again_by_the_same_requests() -> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "one.json", &conversation())?;
+    let project = Walks::new(&server, &server)?;
+    let file = project.path().join("ropewalk.toml");
+    let narrow = "[providers.anthropic]\nwindow_tokens = 32768\n";
+    let settings = fs::read_to_string(&file)?;
+    let narrowed = settings.replace("[providers.anthropic]\n", narrow);
+    ensure!(narrowed != settings, "no window to narrow in {settings}");
+    fs::write(file, narrowed)?;
+    let project = built_in(project).await?;
+    // What a window leaves for a reply at least, in place of the longest reply.
+    let asked = journal(&server).await?;
+    let is_short = |request: &Value| request["body"]["max_tokens"] == 16_384;
+    ensure!(asked.iter().any(is_short), "no reply had to be shorter");
+    let store = store(project.path()).await?;
+    let calls = store.list::<ModelCall>(Query::new().equal("role", "build"));
+    let is_cut = calls.await?.iter().any(|call| call.compaction.is_some());
+    store.close().await?;
+    ensure!(!is_cut, "the window is too narrow for the conversation");
+    check_replay(&project)
+}
+
+/// Both providers are gone by now.
+#[tokio::test]
+async fn a_build_that_another_provider_ended_is_done_again_by_the_same_requests()
+-> anyhow::Result<()> {
+    check_replay(&taken_over().await?)
 }
 
 #[tokio::test]

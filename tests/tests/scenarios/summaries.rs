@@ -13,8 +13,8 @@ use ropewalk_tests::servers::Aimock;
 use serde_json::{Value, json};
 
 use crate::fallback::{Project, emulator};
-use crate::picture::{git, store};
-use crate::replay::requests;
+use crate::picture::{at, git, store};
+use crate::replay::{replay, requests};
 use crate::running::{RunningProgram, start, stop, until_events, until_ready};
 
 /// The steps of the agent before it says that it is done.
@@ -188,6 +188,31 @@ async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_an
         in_flight > calls / 2,
         "only {in_flight} kills met a request"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_build_whose_conversation_was_summed_up_twice_is_done_again_and_nobody_is_asked()
+-> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "summaries.json", &conversation())?;
+    let project = Project::new(&server, &server)?;
+    project.approve()?;
+    let mut running = up(&project, true).await?;
+    until_events(project.path(), &mut running, "build.completed", 1).await?;
+    stop(&mut running).await?;
+    let asked = requests(&server).await?;
+    let place = tempfile::tempdir()?;
+    let (output, report) = replay(&project.runner, "walks", &place.path().join("again"))?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    assert_eq!(at(&report, "/strayed")?, &Value::Null, "{report}");
+    assert_eq!(requests(&server).await?, asked);
+    let store = store(&place.path().join("again")).await?;
+    let calls = store.list::<ModelCall>(Query::new()).await?;
+    store.close().await?;
+    let summaries = calls.iter().filter(|call| call.is_summary());
+    assert_eq!(summaries.count(), 2);
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 //! what every role is told, and what comes of a failed gate and of a question.
 
 mod cache;
+mod coverage;
+mod marks;
 mod model;
 mod prefix;
 mod prompts;
@@ -108,6 +110,14 @@ impl Request {
     pub(super) fn said(message: &Value) -> String {
         texts(&message["content"]).join("\n\n")
     }
+
+    /// The results of calls that a message brings.
+    pub(super) fn results(message: &Value) -> String {
+        let blocks = message["content"].as_array().into_iter().flatten();
+        let results = blocks.filter(|block| block["type"] == "tool_result");
+        let results: Vec<&str> = results.flat_map(|block| texts(&block["content"])).collect();
+        results.join("\n\n")
+    }
 }
 
 fn texts(content: &Value) -> Vec<&str> {
@@ -174,13 +184,11 @@ async fn live() -> anyhow::Result<IdeaChronicle> {
         "idea", "new", "Streaks", "--slug", "streaks", "--kind", "feature",
     ];
     verb(&[&opening[..], &["--text", model::OPENING]].concat(), "")?;
-    let chat = ["idea", "chat", "streaks"];
-    let chat = runner.run_with_input(&chat, model::LINE, PATIENCE)?;
-    ensure!(
-        chat.status.success(),
-        "{}",
-        String::from_utf8_lossy(&chat.stderr)
-    );
+    for words in [model::AGREED, model::LINE] {
+        let chat = runner.run_with_input(&["idea", "chat", "streaks"], words, PATIENCE)?;
+        let complaint = String::from_utf8_lossy(&chat.stderr);
+        ensure!(chat.status.success(), "{complaint}");
+    }
     let generate = ["spec", "generate", "streaks", "--complexity", "simple"];
     let spec = verb(&generate, "")?;
     let text = |value: &Value| value.as_str().map(str::to_owned).context("a text");

@@ -67,7 +67,7 @@ const WORLD: &str = "world";
 /// Benchmarks start the servers that they measure.
 const MEASURER: &str = "benches";
 
-/// These see the whole house.
+/// These see the whole workspace.
 const ROOFS: &[&str] = &["cli", "benches"];
 
 /// The arrows of a manifest that the design does not have.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// Members that hold no part of the product.
 const BESIDE: [&str; 3] = ["benches", "tests", "tests/world"];

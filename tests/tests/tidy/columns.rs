@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// Where the records name their columns.
 const RECORDS: (&str, &str) = ("store", "src/records");

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::house::Member;
 use crate::manifest::{Kind, Manifest};
 use crate::sources;
+use crate::workspace::Member;
 
 /// The dependencies whose identifier no source file names.
 pub(crate) fn unused(member: &Member) -> Result<Vec<String>> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// The source files of a member that no `mod` line reaches.
 pub(crate) fn violations(member: &Member) -> Result<Vec<String>> {

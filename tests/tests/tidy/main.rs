@@ -7,32 +7,32 @@ mod arrows;
 mod callers;
 mod capabilities;
 mod columns;
+mod cycles;
 mod decisions;
 mod dependencies;
 mod forgotten;
-mod house;
 mod manifest;
 mod nouns;
 mod over_http;
 mod owners;
-mod rings;
 mod scenarios;
 mod sizes;
 mod sources;
 mod subscribers;
 mod triggers;
 mod visits;
+mod workspace;
 
 use anyhow::{Result, ensure};
 use ropewalk_tests::routes;
 
-use crate::house::{House, Member};
+use crate::workspace::{Member, Workspace};
 
 /// Applies a rule to every member and fails with all it found.
 fn check_members(rule: impl Fn(&Member) -> Result<Vec<String>>) -> Result<()> {
-    let house = House::load()?;
+    let workspace = Workspace::load()?;
     let mut violations = Vec::new();
-    for member in &house.members {
+    for member in &workspace.members {
         violations.extend(rule(member)?);
     }
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
@@ -62,7 +62,7 @@ fn a_heavy_dependency_has_one_owner() -> Result<()> {
 
 #[test]
 fn cargo_deny_is_told_the_same_owners() -> Result<()> {
-    let violations = owners::disagreements(&House::load()?.deny)?;
+    let violations = owners::disagreements(&Workspace::load()?.deny)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
@@ -75,8 +75,8 @@ fn every_member_takes_the_lints_of_the_workspace() -> Result<()> {
 #[test]
 fn every_declared_dependency_is_used() -> Result<()> {
     check_members(dependencies::unused)?;
-    let house = House::load()?;
-    let violations = dependencies::taken_by_nobody(&house.shared, &house.members);
+    let workspace = Workspace::load()?;
+    let violations = dependencies::taken_by_nobody(&workspace.shared, &workspace.members);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
@@ -107,6 +107,22 @@ fn handlers_of_builds_leave_git_and_gate_to_the_scheduler() -> Result<()> {
 }
 
 #[test]
+fn what_leads_back_to_itself_is_called_a_cycle() -> Result<()> {
+    check_files(|path, text| Ok(sources::rings(path, text)))?;
+    let texts = Workspace::load()?.texts;
+    let texts = texts.iter();
+    let violations = texts.flat_map(|(path, text)| sources::rings(path, text));
+    let violations: Vec<String> = violations.collect();
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn effects_of_a_transition_are_stored_by_whoever_makes_it() -> Result<()> {
+    check_files(sources::lost_effects)
+}
+
+#[test]
 fn files_stay_small() -> Result<()> {
     check_files(sizes::long_file)
 }
@@ -123,9 +139,9 @@ fn functions_stay_small() -> Result<()> {
 
 #[test]
 fn no_crate_outgrows_the_others() -> Result<()> {
-    let house = House::load()?;
+    let workspace = Workspace::load()?;
     let mut crates = Vec::new();
-    for member in &house.members {
+    for member in &workspace.members {
         crates.push((member.name().to_owned(), sizes::crate_lines(member)?));
     }
     let violations = sizes::heavy_crates(&crates);
@@ -135,34 +151,34 @@ fn no_crate_outgrows_the_others() -> Result<()> {
 
 #[test]
 fn no_module_leads_back_to_itself() -> Result<()> {
-    check_members(rings::violations)
+    check_members(cycles::violations)
 }
 
 #[test]
 fn every_scenario_line_names_tests_that_exist() -> Result<()> {
-    let house = House::load()?;
-    let tests = scenarios::tests(&house.members)?;
-    let violations = scenarios::violations(&house.scenarios, &tests);
+    let workspace = Workspace::load()?;
+    let tests = scenarios::tests(&workspace.members)?;
+    let violations = scenarios::violations(&workspace.scenarios, &tests);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
 
 #[test]
 fn every_capability_and_expectation_names_its_tests_or_what_it_waits_for() -> Result<()> {
-    let house = House::load()?;
-    let tests = scenarios::tests(&house.members)?;
-    let over_http = over_http::tests(&house.members)?;
+    let workspace = Workspace::load()?;
+    let tests = scenarios::tests(&workspace.members)?;
+    let over_http = over_http::tests(&workspace.members)?;
     let abilities = capabilities::Page {
-        text: &house.capabilities,
+        text: &workspace.capabilities,
         rows: capabilities::CAPABILITIES,
         over_http: Some(&over_http),
     };
     let wishes = capabilities::Page {
-        text: &house.expectations,
+        text: &workspace.expectations,
         rows: capabilities::EXPECTATIONS,
         over_http: None,
     };
-    let mut violations = over_http::violations(&house.members);
+    let mut violations = over_http::violations(&workspace.members);
     violations.extend(capabilities::violations(&abilities, &tests));
     violations.extend(capabilities::violations(&wishes, &tests));
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
@@ -171,7 +187,7 @@ fn every_capability_and_expectation_names_its_tests_or_what_it_waits_for() -> Re
 
 #[test]
 fn every_scenario_has_a_row_or_awaits_work_that_is_named() -> Result<()> {
-    let violations = scenarios::missing(&House::load()?.scenarios);
+    let violations = scenarios::missing(&Workspace::load()?.scenarios);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
@@ -182,22 +198,34 @@ fn types_are_named_by_nouns() -> Result<()> {
 }
 
 #[test]
+fn no_two_errors_have_one_name() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let files = workspace.members.iter().flat_map(|member| {
+        let files = member.files.iter();
+        files.map(move |(path, text)| (format!("{}/{path}", member.directory), text.as_str()))
+    });
+    let violations = nouns::twin_errors(files)?;
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
 fn every_column_that_a_query_names_is_one_of_a_record() -> Result<()> {
-    let violations = columns::violations(&House::load()?.members)?;
+    let violations = columns::violations(&Workspace::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
 
 #[test]
 fn every_trigger_has_an_asker_or_awaits_work_that_is_named() -> Result<()> {
-    let violations = triggers::violations(&House::load()?.members);
+    let violations = triggers::violations(&Workspace::load()?.members);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
 
 #[test]
 fn every_public_function_has_a_caller_beside_the_tests() -> Result<()> {
-    let violations = callers::violations(&House::load()?.members)?;
+    let violations = callers::violations(&Workspace::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
@@ -209,28 +237,28 @@ fn decisions_read_no_words_for_people() -> Result<()> {
 
 #[test]
 fn every_event_is_taken_by_those_that_it_is_meant_for() -> Result<()> {
-    let violations = subscribers::violations(&House::load()?.members)?;
+    let violations = subscribers::violations(&Workspace::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
 
 #[test]
 fn every_page_is_visited_by_a_browser_with_and_without_a_script() -> Result<()> {
-    let house = House::load()?;
-    let violations = visits::violations(&routes::shown()?, &house.visits, &house.walks)?;
+    let workspace = Workspace::load()?;
+    let violations = visits::violations(&routes::shown()?, &workspace.visits, &workspace.walks)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
 
 #[test]
 fn the_figures_of_every_page_are_compared_with_the_store() -> Result<()> {
-    let house = House::load()?;
-    let members = house.members.iter();
+    let workspace = Workspace::load()?;
+    let members = workspace.members.iter();
     let files = members.filter(|member| member.directory == "server");
     let files = files.flat_map(|member| &member.files);
     let tests = files.filter(|(path, _)| path.starts_with("tests/http/figures"));
     let tests: Vec<&str> = tests.map(|(_, text)| text.as_str()).collect();
-    let violations = visits::unread(&routes::shown()?, &house.visits, &tests)?;
+    let violations = visits::unread(&routes::shown()?, &workspace.visits, &tests)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use crate::forgotten::reached;
-use crate::house::Member;
 use crate::scenarios::{Tests, tests_of};
+use crate::workspace::Member;
 
 /// The root of a target that runs tests of its member once more, with HTTP between them and the model that they script.
 const ROOT: &str = "tests/over_http/main.rs";

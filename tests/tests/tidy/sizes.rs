@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// Where the events are listed.
 const LIST: (&str, &str) = ("schemas", "src/payload.rs");

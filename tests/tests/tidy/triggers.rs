@@ -1,6 +1,6 @@
 //! Every trigger of a question is asked by somebody, or stands in a list that names the work it awaits.
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// Where the triggers are listed.
 const LIST: (&str, &str) = ("config", "src/questions/trigger.rs");

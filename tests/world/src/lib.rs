@@ -4,7 +4,8 @@
 //! What it is not: it starts no agent and knows none, so that the frame's own tests can use it as well. What needs
 //! neither store nor bus, such as servers and git repositories, is in `ropewalk-tests`.
 //!
-//! To add what one more test wants otherwise: a method of [`Plan`], with what all others keep as its default.
+//! To add what one more test wants otherwise: a method of [`Plan`], with what all others keep as its default. What the tests of
+//! one crate add to a [`World`] is a type of their own, named by that: `BotWorld`, `FrameWorld`, `ServerWorld`.
 
 pub mod likeness;
 pub mod provider;
@@ -23,7 +24,7 @@ use ropewalk_store::{CommitError, Location, OpenError, Store};
 use ropewalk_tests::labels::reworded;
 
 /// How long the parts of a world may take to end.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(20);
 
 /// A store with a bus on it, and what agents share.
 pub struct World {
@@ -54,9 +55,12 @@ pub enum WorldError {
     /// The bus cannot be started.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// A part crashed, or did not end in time.
+    /// A part crashed.
     #[error(transparent)]
     Task(#[from] TaskFailure),
+    /// These parts did not end in time and were cut off.
+    #[error("{0:?} ran on")]
+    Late(Vec<&'static str>),
     /// The store cannot be closed.
     #[error(transparent)]
     Close(#[from] CommitError),
@@ -142,7 +146,10 @@ impl World {
     }
 
     async fn end(&self) -> Result<(), WorldError> {
-        self.supervisor.drain(DRAIN).await?;
+        let late = self.supervisor.drain(DRAIN).await?;
+        if !late.is_empty() {
+            return Err(WorldError::Late(late));
+        }
         Ok(self.services.store.clone().close().await?)
     }
 }

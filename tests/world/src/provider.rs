@@ -1,4 +1,4 @@
-//! Puts HTTP between a test and the model that it scripts: what is asked goes out through the provider of the house, in a
+//! Puts HTTP between a test and the model that it scripts: what is asked goes out through the shipped provider, in a
 //! wire format, and a server of this process answers it as the model does.
 //!
 //! Nothing of a reply gets past the wire. Of a request only its number does, as part of the model's name: by it the

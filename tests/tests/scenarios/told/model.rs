@@ -8,6 +8,7 @@ pub(super) const WISH: &str = "Name things in whole words.";
 pub(super) const WISH_OF_DOCS: &str = "Write one sentence in each line.";
 pub(super) const DOCS: &str = "docs/*.md";
 pub(super) const OPENING: &str = "People who keep habits for months cannot see how long they kept one at best, and give up after the first miss.";
+pub(super) const AGREED: &str = "One function is enough for that.\n";
 pub(super) const LINE: &str = "Only the number of days, and nothing else.\n";
 pub(super) const QUESTION: &str = "Below which heading does the README tell of it?";
 pub(super) const ANSWER: &str = "Usage";
@@ -96,6 +97,8 @@ fn conversation() -> Vec<Value> {
         "confidence": 0.8,
     });
     let heard = |words: &str| json!({ "toolName": "reply", "userMessage": words });
+    let opened = json!({ "toolName": "reply", "userMessage": "cannot see how long", "hasToolResult": false });
+    let look = call("heard-look", "read", &json!({ "path": "habits.py" }));
     vec![
         answer(
             &heard("Only the number of days"),
@@ -103,7 +106,13 @@ fn conversation() -> Vec<Value> {
             vec![call("heard-2", "reply", &second)],
         ),
         answer(
-            &heard("cannot see how long"),
+            &heard("One function is enough"),
+            "Then it stands beside `streak`. What should it return?",
+            vec![call("heard-agreed", "reply", &json!({ "confidence": 0.5 }))],
+        ),
+        answer(&opened, "I look at what counts today.", vec![look]),
+        answer(
+            &json!({ "toolCallId": "heard-look" }),
             "`streak` counts back from the last day alone. What should a second function **tell**?",
             vec![call("heard-1", "reply", &first)],
         ),

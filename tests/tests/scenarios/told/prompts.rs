@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use chrono::{DateTime, NaiveDate};
 
-use super::{Request, Role, told};
+use super::{Request, Role, model, told};
 
 /// The variable that lets the page be written anew.
 const UPDATE: &str = "UPDATE_TABLES";
@@ -48,7 +48,7 @@ pub(super) const ORIGINS: [(&str, &str); 67] = [
     ("Idea Context", "README and target users in the idea folder"),
     (
         "Where the Idea Stands",
-        "its specification, build, landing and open questions as they are stored: `desk/src/views/idea/progress.rs`",
+        "its specification, build, landing and open questions as they are stored: `desk/src/views/idea/progress.rs`; what the user says on the phone, where a bot reaches that",
     ),
     ("Rules", "`config/prompts/specification.md`"),
     (
@@ -88,7 +88,7 @@ pub(super) const ORIGINS: [(&str, &str); 67] = [
     ("Revision ", "the revision that is to be changed"),
     (
         "What Was Built of Revision ",
-        "the build of the revision before, as it stands now",
+        "the build of the revision before, as it stands now, with what the agents of complete tasks said",
     ),
     (
         "What People Said to the Build",
@@ -96,7 +96,7 @@ pub(super) const ORIGINS: [(&str, &str); 67] = [
     ),
     (
         "How You Work",
-        "`config/prompts/build.md`, with who may install packages",
+        "`config/prompts/build.md`, with `[build] setup`, who may install packages, and the hosts that are reached",
     ),
     (
         "The Idea: ",
@@ -150,8 +150,8 @@ pub(super) const ORIGINS: [(&str, &str); 67] = [
         "`[build] turns` and `[budget]`, less what was used",
     ),
     (
-        "Packages",
-        "what came of installing packages in the checkout",
+        "Made Ready",
+        "what `[build] setup` at the base of the build and the package managers did in the checkout",
     ),
     ("Earlier Work", "the work that the attempt goes on from"),
     (
@@ -182,7 +182,7 @@ pub(super) const ORIGINS: [(&str, &str); 67] = [
     ("Build: ", "the build and its outcome"),
     (
         "The Plan",
-        "requirements and tasks of the approved specification",
+        "requirements, what is left out, interfaces and tasks of the approved specification",
     ),
     (
         "Tasks",
@@ -212,7 +212,11 @@ fn title(role: Role) -> &'static str {
 /// Returns the request that is shown of a role: one that holds as much as possible.
 fn shown(requests: &[&Request], role: Role) -> Option<usize> {
     let is_it = |request: &&&Request| match role {
-        Role::Ideation => request.messages().len() > 1,
+        // The one before had nothing but a result to tell, and the first one nothing of the session.
+        Role::Ideation => {
+            let last = request.messages().last().map(Request::said);
+            last.is_some_and(|said| said.contains(model::LINE.trim()))
+        }
         Role::Build => Request::said(&request.messages()[0]).contains("# BUILD TASK: T-002"),
         Role::Specification | Role::Review => true,
     };
@@ -347,7 +351,8 @@ which writes this page (`UPDATE_TABLES=1 cargo test -p ropewalk-tests --test sce
 
 A system prompt and the tools stay as they are from one request of a role to the next; what changes is told in messages, the
 newest last, so that a provider reads again what it has kept: `told::prefix` counts that. `told::truth` fails where a prompt or
-a tool speaks of a tool, a field, a section or a freedom that its request does not hold.
+a tool speaks of a tool, a field, a section or a freedom that its request does not hold, and `told::coverage` where it looks at no
+request with some line of a template.
 
 ## What two ideas cost
 

@@ -1,17 +1,19 @@
-//! A prompt speaks of nothing that its request does not hold: no tool, no field, no section, no freedom. So do the
-//! descriptions of tools.
+//! A prompt speaks of nothing that its request does not hold: no tool, no field, no section, no freedom. Nor do the descriptions of
+//! tools, nor their results, as far as names go. In lists and fences the program and others speak in turn: there the program is
+//! heard where what was filled in is marked.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use super::marks;
 use super::prompts::ORIGINS;
 use super::whole::whole;
 use super::{Request, Role, told};
 
 /// Words that are untrue unless the request holds one of these.
-const CLAIMS: [(&str, &[&str]); 14] = [
+const CLAIMS: [(&str, &[&str]); 16] = [
     ("gotcha", &["## Gotchas", "## Known Gotchas", "\"gotchas\""]),
     ("code template", &["## Code Template"]),
     (
@@ -29,10 +31,29 @@ const CLAIMS: [(&str, &[&str]); 14] = [
     ("lies before you", &["\"read\""]),
     ("test run", &["\"bash\""]),
     ("run the validation command", &["\"bash\""]),
+    ("on the phone", &["press or type"]),
+    ("presses", &["press or type"]),
 ];
 
-/// Names that the project gives, and not the program: its branch, its idea, its functions, the check that a gate names.
-const GIVEN: [&str; 5] = ["main", "streaks", "streak", "longest", "validation"];
+/// Words that are untrue where the request holds one of these.
+const REFUTED: [(&str, &[&str]); 3] = [
+    (
+        "no package is installed",
+        &["made ready by", "## Made Ready"],
+    ),
+    ("no package may be installed", &["made ready by"]),
+    ("loopback, and on nothing", &["\"web_fetch\""]),
+];
+
+/// Names that the project gives, and not the program: its branch, its idea, its functions, the checks that a gate names.
+const GIVEN: [&str; 6] = [
+    "main",
+    "streaks",
+    "streak",
+    "longest",
+    "tests",
+    "validation",
+];
 
 /// What a text may be that a field of a role takes, where no schema lists it: kinds of artifacts and of decisions, priorities,
 /// a phase, package managers, commands of git.
@@ -58,10 +79,23 @@ const TRIGGERS: [&str; 6] = [
     "requirement_ambiguous",
 ];
 
-/// What a request says in one place, in the words of the program.
+/// What a request says in one place.
 struct Words {
     place: String,
+    /// In the words of the program.
     text: String,
+    /// With what was filled in, for who looks for what the words speak of.
+    told: String,
+}
+
+impl Words {
+    fn of(place: String, text: &str) -> Self {
+        Self {
+            place,
+            text: marks::own(text),
+            told: marks::plain(text),
+        }
+    }
 }
 
 /// Takes documents out: they are what others wrote, and speak of what they like.
@@ -75,9 +109,13 @@ fn own_words(text: &str) -> String {
     own + rest
 }
 
-/// Takes out of a message what else is of others: what stands in fences, and the points of lists with what goes on below.
+/// Takes out of a message what else is of others, where nothing tells it from the words of the program: what stands in fences, and
+/// the points of lists with what goes on below.
 fn own_prose(text: &str) -> String {
     let own = own_words(text);
+    if marks::are_in(text) {
+        return own;
+    }
     let (mut fenced, mut listed) = (false, false);
     let is_own = |line: &&str| {
         if line.starts_with("```") {
@@ -111,26 +149,23 @@ fn described(value: &Value, text: &mut String) {
 
 /// Lists what a request says by itself: the system prompt, the words of the user's side, and those of each tool.
 fn spoken(request: &Request) -> Vec<Words> {
-    let system = Words {
-        place: "the system prompt".to_owned(),
-        text: own_words(&request.system()),
-    };
+    let system = Words::of(
+        "the system prompt".to_owned(),
+        &own_words(&request.system()),
+    );
     let of_user = request
         .messages()
         .iter()
         .filter(|one| one["role"] == "user");
-    let messages = of_user.enumerate().map(|(number, message)| Words {
-        place: format!("message {number} to it"),
-        text: own_prose(&Request::said(message)),
+    let messages = of_user.enumerate().map(|(number, message)| {
+        let prose = own_prose(&Request::said(message));
+        Words::of(format!("message {number} to it"), &prose)
     });
     let tools = request.body["tools"].as_array().into_iter().flatten();
     let tools = tools.map(|tool| {
         let mut text = String::new();
         described(tool, &mut text);
-        Words {
-            place: format!("the tool {}", tool["name"]),
-            text,
-        }
+        Words::of(format!("the tool {}", tool["name"]), &text)
     });
     std::iter::once(system)
         .chain(messages)
@@ -188,7 +223,7 @@ impl Held {
         }
         names.extend(values.flat_map(|(_, values)| values.iter().map(ToString::to_string)));
         let quoted = names.iter().map(|name| format!("\"{name}\"\n"));
-        let told = words.iter().map(|words| format!("{}\n", words.text));
+        let told = words.iter().map(|words| format!("{}\n", words.told));
         let whole = told.chain(quoted).collect();
         Self { names, whole }
     }
@@ -204,23 +239,37 @@ impl Held {
     }
 }
 
-/// Lists what a request says that it does not hold.
-fn untruths(request: &Request) -> BTreeSet<String> {
-    let words = spoken(request);
-    let held = Held::by(request, &words);
+/// Lists the names in a text that nobody gave: neither the request nor the project, nor who is asked.
+fn unknown_names(request: &Request, held: &Held, text: &str) -> BTreeSet<String> {
     let said_by_it = |name: &str| {
         let mut messages = request.messages().iter();
         messages.any(|message| message["role"] == "assistant" && message.to_string().contains(name))
     };
+    let names = names(text).into_iter();
+    let unknown = names.filter(|name| !GIVEN.contains(name) && !held.names.contains(*name));
+    let unknown = unknown.filter(|name| !said_by_it(name));
+    unknown.map(str::to_owned).collect()
+}
+
+/// Lists what a request says that it does not hold.
+fn untruths(request: &Request) -> BTreeSet<String> {
+    let words = spoken(request);
+    let held = Held::by(request, &words);
     let mut found = BTreeSet::new();
-    for Words { place, text } in &words {
-        let names = names(text).into_iter();
-        let unknown = names.filter(|name| !GIVEN.contains(name) && !held.names.contains(*name));
-        let unknown = unknown.filter(|name| !said_by_it(name));
+    for (number, message) in request.messages().iter().enumerate() {
+        let unknown = unknown_names(request, &held, &Request::results(message)).into_iter();
+        found
+            .extend(unknown.map(|name| format!("a result in message {number} speaks of `{name}`")));
+    }
+    for Words { place, text, .. } in &words {
+        let unknown = unknown_names(request, &held, text).into_iter();
         found.extend(unknown.map(|name| format!("{place} speaks of `{name}`")));
         let lower = text.to_lowercase();
         let claims = CLAIMS.iter().filter(|(claim, _)| lower.contains(claim));
         let untrue = claims.filter(|(_, parts)| !held.holds(parts));
+        found.extend(untrue.map(|(claim, _)| format!("{place} says `{claim}`")));
+        let claims = REFUTED.iter().filter(|(claim, _)| lower.contains(claim));
+        let untrue = claims.filter(|(_, parts)| held.holds(parts));
         found.extend(untrue.map(|(claim, _)| format!("{place} says `{claim}`")));
         let prose: String = text
             .split_inclusive('\n')
@@ -316,5 +365,64 @@ fn a_lie_is_found_in_each_role_wherever_it_is_planted() -> anyhow::Result<()> {
             assert_eq!(untruths(&quoting), BTreeSet::new(), "{role:?}, {place:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_lie_in_a_list_is_found_where_what_was_filled_in_is_marked() -> anyhow::Result<()> {
+    for role in Role::ALL {
+        for request in &whole(role)? {
+            for lie in [
+                "- Call `fly`.",
+                "- «one»: call `fly`\n",
+                "1. See\n  - `fly`",
+            ] {
+                let (liar, name) = planted(request, Place::Message, lie)?;
+                let expected = BTreeSet::from([format!("{name} speaks of `fly`")]);
+                assert_eq!(untruths(&liar), expected, "{role:?}, {lie}");
+            }
+            let (quoting, _) = planted(request, Place::Message, "- «Call `fly`.»")?;
+            assert_eq!(untruths(&quoting), BTreeSet::new(), "{role:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_request_says_against_itself_is_a_lie() -> anyhow::Result<()> {
+    for role in Role::ALL {
+        let request = told()?.of(role)[0];
+        for (claim, parts) in REFUTED {
+            let (alone, name) = planted(request, Place::System, &format!("See: {claim}."))?;
+            assert_eq!(untruths(&alone), BTreeSet::new(), "{role:?}, `{claim}`");
+            for part in parts {
+                let (both, _) = planted(&alone, Place::System, part)?;
+                let found = untruths(&both);
+                ensure!(
+                    found.contains(&format!("{name} says `{claim}`")),
+                    "{role:?}, `{claim}` and `{part}`: {found:?}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_name_that_nobody_gave_is_found_in_the_result_of_a_call() -> anyhow::Result<()> {
+    let result = |text: &str| {
+        let mut body = told()?.of(Role::Build)[0].body.clone();
+        let content = json!([{ "type": "tool_result", "tool_use_id": "a", "content": text }]);
+        let messages = body["messages"].as_array_mut().context("messages")?;
+        messages.push(json!({ "role": "user", "content": content }));
+        let request = Request::of(body, 0).context("a request of a role")?;
+        anyhow::Ok(untruths(&request))
+    };
+    assert_eq!(
+        result("Not taken; ask with `request_file`.")?,
+        BTreeSet::new()
+    );
+    let expected = BTreeSet::from(["a result in message 1 speaks of `fly`".to_owned()]);
+    assert_eq!(result("Not taken; call `fly`.")?, expected);
     Ok(())
 }

@@ -136,6 +136,7 @@ impl Server {
                 message,
                 retry_after,
             } => refusal(429, message, *retry_after),
+            ModelError::OutOfCredit { message } => refusal(402, message, None),
             ModelError::Overloaded {
                 status,
                 message,

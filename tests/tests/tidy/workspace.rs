@@ -18,7 +18,7 @@ const FIXTURES: &str = "fixtures";
 const WALKS: &str = "tests/tests/scenarios/fixtures";
 
 /// The workspace as text.
-pub(crate) struct House {
+pub(crate) struct Workspace {
     pub(crate) members: Vec<Member>,
     /// The dependencies that members share.
     pub(crate) shared: Vec<String>,
@@ -30,6 +30,8 @@ pub(crate) struct House {
     pub(crate) capabilities: String,
     /// The text of `docs/ux.md`.
     pub(crate) expectations: String,
+    /// Prompts, configurations and documents: path below the root, and text.
+    pub(crate) texts: BTreeMap<String, String>,
     /// The text of the list of pages that walks visit.
     pub(crate) visits: String,
     /// What a browser is led by: name and text of each walk.
@@ -45,7 +47,7 @@ pub(crate) struct Member {
     pub(crate) files: BTreeMap<String, String>,
 }
 
-impl House {
+impl Workspace {
     /// Reads the workspace this test belongs to.
     pub(crate) fn load() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -61,6 +63,7 @@ impl House {
             scenarios: read(&root.join("docs/scenarios.md"))?,
             capabilities: read(&root.join("docs/capabilities.md"))?,
             expectations: read(&root.join("docs/ux.md"))?,
+            texts: texts(&root)?,
             visits: read(&root.join(WALKS).join("visits.json"))?,
             walks: scripts(&root.join(WALKS))?,
         })
@@ -120,6 +123,24 @@ fn collect(base: &Path, below: &str, files: &mut BTreeMap<String, String>) -> Re
         }
     }
     Ok(())
+}
+
+fn texts(root: &Path) -> Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for (folder, ending) in [("config", "toml"), ("config/prompts", "md"), ("docs", "md")] {
+        for entry in fs::read_dir(root.join(folder))? {
+            let path = entry?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            if let Some(name) = name
+                && path
+                    .extension()
+                    .is_some_and(|extension| extension == ending)
+            {
+                texts.insert(format!("{folder}/{name}"), read(&path)?);
+            }
+        }
+    }
+    Ok(texts)
 }
 
 fn scripts(folder: &Path) -> Result<BTreeMap<String, String>> {

@@ -1,4 +1,4 @@
-//! No ring among the modules of a crate: what a file imports must not lead back to it.
+//! No cycle among the modules of a crate: what a file imports must not lead back to it.
 //!
 //! A module is a file. Edges between a module and those below it are left aside, since a parent names its children
 //! and a child may use what its parent holds. A name that is only passed on leads to the module that holds it.
@@ -10,12 +10,12 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use syn::visit::{self, Visit};
 
-use crate::house::Member;
+use crate::workspace::Member;
 
 /// A module by the parts of its path; the crate root has none.
 type Module = Vec<String>;
 
-/// The rings of a member, each as one line.
+/// The cycles of a member, each as one line.
 pub(crate) fn violations(member: &Member) -> Result<Vec<String>> {
     let sources = member
         .files
@@ -28,10 +28,10 @@ pub(crate) fn violations(member: &Member) -> Result<Vec<String>> {
         files.insert(module, file);
     }
     let crate_ = Crate::of(&files);
-    let rings = crate_.rings();
-    Ok(rings
+    let cycles = crate_.cycles();
+    Ok(cycles
         .into_iter()
-        .map(|ring| format!("`{}` has a ring of modules: {ring}", member.directory))
+        .map(|cycle| format!("`{}` has a cycle of modules: {cycle}", member.directory))
         .collect())
 }
 
@@ -133,7 +133,7 @@ impl Crate {
         Some(home)
     }
 
-    fn rings(&self) -> Vec<String> {
+    fn cycles(&self) -> Vec<String> {
         let modules: Vec<&Module> = self.modules.iter().collect();
         let number = |module: &Module| modules.binary_search(&module).unwrap_or_default();
         let mut graph: DiGraphMap<usize, ()> = DiGraphMap::new();
@@ -149,11 +149,11 @@ impl Crate {
         }
         tarjan_scc(&graph)
             .into_iter()
-            .filter(|ring| ring.len() > 1)
-            .map(|mut ring| {
-                ring.sort_unstable();
+            .filter(|cycle| cycle.len() > 1)
+            .map(|mut cycle| {
+                cycle.sort_unstable();
                 let names: Vec<String> =
-                    ring.iter().map(|module| shown(modules[*module])).collect();
+                    cycle.iter().map(|module| shown(modules[*module])).collect();
                 names.join(", ")
             })
             .collect()
@@ -238,19 +238,19 @@ mod tests {
             .iter()
             .map(|(path, text)| (module_of(path).unwrap(), syn::parse_file(text).unwrap()))
             .collect();
-        assert_eq!(Crate::of(&files).rings(), expected);
+        assert_eq!(Crate::of(&files).cycles(), expected);
     }
 
     #[test]
-    fn a_ring_is_found_however_its_modules_are_named() {
-        let ring = ["claim, settle"];
+    fn a_cycle_is_found_however_its_modules_are_named() {
+        let cycle = ["claim, settle"];
         check(
             &[
                 ("src/lib.rs", "mod claim; mod settle;"),
                 ("src/claim.rs", "use crate::settle::go;"),
                 ("src/settle.rs", "fn f() { super::claim::next() }"),
             ],
-            &ring,
+            &cycle,
         );
         check(
             &[
@@ -258,7 +258,7 @@ mod tests {
                 ("src/claim.rs", "use crate::Go;"),
                 ("src/settle.rs", "use super::claim;"),
             ],
-            &ring,
+            &cycle,
         );
         check(
             &[
@@ -269,12 +269,12 @@ mod tests {
                 ("src/claim.rs", "use crate::Gone;"),
                 ("src/settle.rs", "use super::claim;"),
             ],
-            &ring,
+            &cycle,
         );
     }
 
     #[test]
-    fn parents_children_and_tests_make_no_ring() {
+    fn parents_children_and_tests_make_no_cycle() {
         check(
             &[
                 ("src/lib.rs", "mod queue; mod other;"),
