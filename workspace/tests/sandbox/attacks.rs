@@ -216,12 +216,12 @@ static DISK: Mutex<()> = Mutex::const_new(());
 
 /// Fills files in a directory that it has closed to everybody, itself among them.
 const CLOSED: &str = "mkdir closed; for i in $(seq 3 9); do eval \"exec $i>closed/$i\"; done; chmod 0 closed; \
-    for i in $(seq 3 9); do for n in 1 2 3; do head -c 20M /dev/zero >&$i; sleep 0.05; done; done; \
+    for i in $(seq 3 9); do head -c 20M /dev/zero >&$i; sleep 0.05; done; \
     sleep HOLD; chmod 700 closed; echo reached";
 /// Fills files without a name, and shows nobody what it holds open.
 const UNSEEN: &str = "perl -e 'syscall(PRCTL, 4, 0, 0, 0, 0) and die; my $part = \"x\" x 20_000_000; \
     for my $i (1..7) { open($files[$i], \">\", \"file$i\") or die; unlink \"file$i\"; \
-    for (1..3) { syswrite($files[$i], $part); select(undef, undef, undef, 0.05) } } \
+    syswrite($files[$i], $part); select(undef, undef, undef, 0.05) } \
     sleep HOLD; print \"reached\\n\"'";
 
 #[tokio::test]

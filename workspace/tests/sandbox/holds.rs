@@ -170,15 +170,15 @@ async fn without_groups_a_watch_stops_them() -> anyhow::Result<()> {
 const SEGMENT: &str = "perl -e 'my $id = shmget(0, 1 << 29, 0600) // die; my $part = \"x\" x (1 << 24); \
     for (0..31) { shmwrite($id, $part, $_ << 24, 1 << 24) or die } \
     sleep HOLD; shmctl($id, 0, 0); print \"reached\\n\"'";
-/// As much in a file in memory that has no name, after what a program does first. Some machines refuse one that could be run,
-/// and old ones do not know how to say that it cannot.
-const NAMELESS: &str = "perl -e 'FIRST my $name = \"x\"; my $number = syscall(MEMFD, $name, SEAL); \
-    $number = syscall(MEMFD, $name, 0) if $number < 0; \
-    open(my $file, \">&=\", $number) or die; my $part = \"x\" x (1 << 24); \
-    syswrite($file, $part) // die for 1..32; sleep HOLD; print \"reached\\n\"'";
-/// Files that lie in memory where a command is confined, each of them smaller than the bound.
-const FILES: &str = "head -c 240M /dev/zero > /tmp/held-$$ && head -c 40M /dev/zero > /dev/shm/held-$$ && \
-    sleep HOLD; rm /tmp/held-$$ /dev/shm/held-$$ && echo reached";
+/// As much in files in memory that have no name, each of them shorter than a file may be, after what a program does first. Some
+/// machines refuse one that could be run, and old ones do not know how to say that it cannot.
+const NAMELESS: &str = "perl -e 'FIRST my $name = \"x\"; my $part = \"x\" x (1 << 24); for my $file (1..16) { \
+    my $number = syscall(MEMFD, $name, SEAL); $number = syscall(MEMFD, $name, 0) if $number < 0; \
+    open($files[$file], \">&=\", $number) or die; syswrite($files[$file], $part) // die for 1..2 } \
+    sleep HOLD; print \"reached\\n\"'";
+/// Files that lie in memory where a command is confined, each of them shorter than a file may be.
+const FILES: &str = "for i in 1 2 3 4 5 6; do head -c 40M /dev/zero > /tmp/held-$$-$i; done && \
+    head -c 40M /dev/zero > /dev/shm/held-$$ && sleep HOLD; rm /tmp/held-$$-* /dev/shm/held-$$ && echo reached";
 /// Memory of a program whose first thread has ended.
 const THREAD: &str =
     "PATH=/usr/local/bin:/usr/bin:/bin python3 -c 'import ctypes, os, threading, time
@@ -226,7 +226,8 @@ async fn without_groups_memory_counts_though_the_first_thread_has_ended() -> any
 #[tokio::test]
 async fn without_groups_what_is_cached_or_was_given_back_is_not_counted() -> anyhow::Result<()> {
     let line = "head -c 50M /dev/zero > file; for i in 1 2 3 4 5 6; do cat file > /dev/null; done; \
-                for i in 1 2 3 4; do head -c 100M /dev/zero > /tmp/held; sleep 0.6; rm /tmp/held; done; echo reached";
+                for i in 1 2 3 4; do head -c 50M /dev/zero > /tmp/one; head -c 50M /dev/zero > /tmp/two; \
+                sleep 0.6; rm /tmp/one /tmp/two; done && echo reached";
     for (way, output) in watched(line).await? {
         assert!(output.stdout.contains("reached"), "{way:?}: {output:?}");
     }

@@ -63,7 +63,7 @@ async fn no_open_file_of_the_starter_is_handed_on() -> anyhow::Result<()> {
         return Ok(());
     };
     only_unconfined(Attack {
-        line: "perl -e 'open(my $log, \"<&=\", 9) and seek($log, 0, 0) and print <$log>'",
+        line: "perl -e 'open(my $log, \"<&=\", 9) or die; seek($log, 0, 0); print <$log>'",
         got: &reads_canary,
     })
     .await?;
