@@ -36,7 +36,7 @@ impl Move {
 
 /// Is what a part of a text means for the directories of those in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nesting {
+enum Enclosure {
     /// Nothing.
     Plain,
     /// They are left at this byte.
@@ -49,20 +49,20 @@ enum Nesting {
 
 /// Is what lies around a part of a text, from the outermost.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings(Vec<Nesting>);
+pub(super) struct Surroundings(Vec<Enclosure>);
 
 impl Surroundings {
     /// Goes into the parts of `node`.
     pub(super) fn enter(&mut self, node: Node<'_>) {
         self.0.push(match node.kind() {
             "subshell" | "command_substitution" | "process_substitution" => {
-                Nesting::Closed(node.end_byte())
+                Enclosure::Closed(node.end_byte())
             }
             "for_statement" | "c_style_for_statement" | "while_statement" => {
-                Nesting::Repeated(node.start_byte())
+                Enclosure::Repeated(node.start_byte())
             }
-            "function_definition" => Nesting::Called(node.start_byte()),
-            _ => Nesting::Plain,
+            "function_definition" => Enclosure::Called(node.start_byte()),
+            _ => Enclosure::Plain,
         });
     }
 
@@ -73,7 +73,7 @@ impl Surroundings {
 
     /// Returns where a part runs that begins at this byte.
     pub(super) fn place(&self, at: usize) -> Place {
-        let is_called = |one: &Nesting| matches!(one, Nesting::Called(_));
+        let is_called = |one: &Enclosure| matches!(one, Enclosure::Called(_));
         if self.0.iter().any(is_called) {
             Place::Anywhere
         } else {
@@ -89,13 +89,13 @@ impl Surroundings {
         };
         for around in self.0.iter().rev() {
             match *around {
-                Nesting::Plain => {}
-                Nesting::Closed(end) => {
+                Enclosure::Plain => {}
+                Enclosure::Closed(end) => {
                     one.reach.end = end;
                     break;
                 }
                 // How often it is made is not known.
-                Nesting::Repeated(start) | Nesting::Called(start) => {
+                Enclosure::Repeated(start) | Enclosure::Called(start) => {
                     one.to = None;
                     one.reach.start = start;
                 }
