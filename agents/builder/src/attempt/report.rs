@@ -88,6 +88,7 @@ pub(crate) struct TaskResult {
 
 /// Something learned, as the model tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(expecting = "an object with its `text`, and `globs` where it is about some files alone")]
 pub(crate) struct Lesson {
     // What to heed.
     #[schemars(length(min = 1))]

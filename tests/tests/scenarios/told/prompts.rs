@@ -379,6 +379,8 @@ the same role began with, which a provider need not read again.
 | the new program of before with its disturbances: a change of mind, a vague remark, one revision; 1,363 lines with 65 tests | 5 | 2 | 2 | 1 | 82,000 | 53,000 | 77 kB | 63 kB |
 | what follows on it in the same repository: an export with 12 tests | 3 | 2 | 2 | 1 | 64,000 | 34,000 | 17 kB | 11 kB |
 | the library with all its disturbances, a conflict on `main`, a third task | 3 | 4 | 15 (33) | 3 | 295,000 | 115,000 | 50 kB | 39 kB |
+| a new program, small: three turns of chat, a change of mind, one revision; 34 tests that all passed at once | 3 | 2 | 2 | 1 | 58,000 | not counted | 51 kB | 39 kB |
+| a format and an option in that library: no chat, killed once, words to a running task, 6 more tests | – | 2 | 5 (33) | 1 | 112,000 | not counted | 16 kB | 13 kB |
 
 Rows 7 to 10 were played within one day, each by another player with the same care. Builds took 14 and 30 % of the requests of before, whole
 ideas 35 and 46 %; 65 and 94 % of the tokens were read, and 61 and 98 % of the bytes written. Most of what is written is the work

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_summary_is_written_once_and_what_is_wrong_beside_it_alone_is_told() {
-        let rows: [(Value, Outcome, Option<&str>); 11] = [
+        let rows: [(Value, Outcome, Option<&str>); 12] = [
             (json!({}), Err(SAYS_NOTHING), None),
             (json!({ "summary": " \n" }), Err(SAYS_NOTHING), None),
             (
@@ -108,6 +108,11 @@ mod tests {
             (
                 json!({ "summary": "one", "lesson": { "globs": ["*"] } }),
                 Err(&["`lesson`: missing field `text`", SUMMARY_KEPT]),
+                Some("one"),
+            ),
+            (
+                json!({ "lesson": "words" }),
+                Err(&["expected an object with its `text`", SUMMARY_KEPT]),
                 Some("one"),
             ),
             (
