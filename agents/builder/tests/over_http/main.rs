@@ -11,6 +11,8 @@
 
 #[path = "../building/attempts/asking.rs"]
 mod asking;
+#[path = "../building/steering/hearing.rs"]
+mod hearing;
 #[path = "../building/attempts/mending.rs"]
 mod mending;
 #[path = "../building/attempts/rules.rs"]

@@ -2,16 +2,13 @@
 
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, Predecessor};
-use ropewalk_schemas::document;
 use ropewalk_schemas::document::tasks_md::{self, Journal};
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Ownership;
-use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::question::QuestionState;
-use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{TaskBlock, TaskState};
-use ropewalk_schemas::{BuildId, Payload, Priority, Slug, SpecId, Subject, UserSlug};
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_schemas::{BuildId, SpecId};
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::plans::lifecycle::write_tasks;
@@ -36,44 +33,7 @@ fn plan(second: &str) -> Value {
 
 /// Stores and approves the second revision of a specification.
 async fn amend(open: &OpenProject, spec: SpecId, tasks: Value) {
-    amend_as(open, spec, 2, tasks).await;
-}
-
-/// Stores and approves a later revision of a specification.
-pub(super) async fn amend_as(open: &OpenProject, spec: SpecId, number: u32, tasks: Value) {
-    let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
-    let text = Document {
-        title: "Habits".to_owned(),
-        ..Document::default()
-    };
-    let hash = document::hash(&text, &tasks);
-    let mut changes = ChangeSet::new();
-    changes.insert(&Revision {
-        spec,
-        number,
-        hash: hash.clone(),
-        document: text,
-        tasks,
-        dry_run: None,
-        kept: Vec::new(),
-        validation: Vec::new(),
-        answers: Vec::new(),
-        at: open.context.now(),
-    });
-    changes.emit(open.context.event(
-        Subject::specification(spec),
-        Payload::SpecApproved(SpecApproved {
-            spec_id: spec,
-            idea_slug: Slug::parse("habits").unwrap(),
-            user_slug: UserSlug::parse("ada").unwrap(),
-            revision: number,
-            hash,
-            approved_by: UserSlug::parse("ada").unwrap(),
-            priority: Priority::DEFAULT,
-            price: None,
-        }),
-    ));
-    open.services.store.commit(changes).await.unwrap();
+    open.amend(spec, 2, tasks).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -175,7 +135,7 @@ async fn what_was_said_and_learned_of_a_kept_task_travels_with_every_later_revis
     let mut before = first;
     // A revision of a revision keeps what it did not do itself.
     for (number, says) in [(2, "second"), (3, "third")] {
-        amend_as(&open, spec, number, plan(says)).await;
+        open.amend(spec, number, plan(says)).await;
         let next = open.newest_build(spec, &before).await;
         assert_eq!(next.state, BuildState::Succeeded, "{:?}", next.reason);
         assert!(open.attempts(next.id, "T-1").await.is_empty());

@@ -12,7 +12,6 @@ use ropewalk_schemas::{SpecId, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use super::amending::amend_as;
 use crate::world::project::{OpenProject, Project, task, writes};
 
 /// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
@@ -160,7 +159,7 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
         "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt",
         "validation": { "command": "grep -q good b.txt", "expected": "exit 0" },
     }]);
-    amend_as(&open, spec, 2, more).await;
+    open.amend(spec, 2, more).await;
     let second = loop {
         let query = Query::new().equal("spec", spec.to_string());
         let found = open.services.store.list::<Build>(query).await.unwrap();

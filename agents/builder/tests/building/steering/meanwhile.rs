@@ -15,7 +15,6 @@ use ropewalk_schemas::{Payload, SpecId, Subject, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use super::amending::amend_as;
 use super::second_task::retry;
 use crate::world::project::{OpenProject, Project, task, writes};
 use crate::world::script::{append_and_meet, steps};
@@ -82,7 +81,7 @@ async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_tou
     let (first, _) = open.until(spec, |_, tasks| both(tasks)).await;
     exists(&begun).await;
     exists(&half).await;
-    amend_as(&open, spec, 2, plan("changed")).await;
+    open.amend(spec, 2, plan("changed")).await;
     let touched = || async {
         let tasks = open.tasks(first.id).await;
         task(&tasks, "T-2").state != TaskState::Working
@@ -150,7 +149,7 @@ async fn a_revision_takes_over_what_people_said_and_what_was_made_before_the_las
     retry(&open, &first, Some("say it well")).await;
     let waits = |_: &Build, tasks: &[Task]| task(tasks, "T-2").state == TaskState::Waiting;
     open.until(spec, waits).await;
-    amend_as(&open, spec, 2, plan("second")).await;
+    open.amend(spec, 2, plan("second")).await;
     let second = open.newest_build(spec, &first).await;
     assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
     assert_eq!(open.git(&["show", "build/habits:c.txt"]), "half");
@@ -176,11 +175,11 @@ async fn a_revision_after_one_that_still_waits_goes_on_from_what_runs() {
     let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
-    amend_as(&open, spec, 2, plan("changed")).await;
+    open.amend(spec, 2, plan("changed")).await;
     let waiting = of_revision(&open, spec, 2, |_| true).await;
     let why = waiting.reason.as_deref().unwrap_or_default();
     assert!(why.starts_with("begins when what still runs of"), "{why}");
-    amend_as(&open, spec, 3, plan("last")).await;
+    open.amend(spec, 3, plan("last")).await;
     let given_up = of_revision(&open, spec, 2, |build| build.completed_at.is_some()).await;
     assert_eq!(
         (given_up.head, given_up.stop),
@@ -206,7 +205,7 @@ async fn what_goes_on_for_a_revision_ends_when_its_idea_is_given_up() {
     let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
-    amend_as(&open, spec, 2, plan("changed")).await;
+    open.amend(spec, 2, plan("changed")).await;
     let waiting = of_revision(&open, spec, 2, |_| true).await;
     let given_up = IdeaAbandoned {
         idea_slug: waiting.idea.clone(),
@@ -236,7 +235,7 @@ async fn what_goes_on_for_a_revision_is_stopped_with_its_work_kept_and_the_revis
     let open = project.open().await;
     let spec = open.approve(plan("second")).await;
     exists(&begun).await;
-    amend_as(&open, spec, 2, plan("changed")).await;
+    open.amend(spec, 2, plan("changed")).await;
     let first = of_revision(&open, spec, 1, Build::gives_way).await;
     let ada = Person {
         name: UserSlug::parse("ada").unwrap(),
@@ -293,7 +292,7 @@ async fn what_was_refused_before_an_amendment_is_not_told_after_it() {
     open.answer("T-1", "guide: Keep it.").await;
     let (_, tasks) = open.until(spec, asks(2)).await;
     assert_eq!(tasks[0].guidance.len(), 2, "{:?}", tasks[0].guidance);
-    amend_as(&open, spec, 2, plan("two")).await;
+    open.amend(spec, 2, plan("two")).await;
     let second = of_revision(&open, spec, 2, |build| build.state == BuildState::Paused).await;
     assert_ne!(first.id, second.id);
     let said = open.tasks(second.id).await.remove(0).guidance;

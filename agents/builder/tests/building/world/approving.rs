@@ -29,11 +29,19 @@ impl OpenProject {
         other: Option<ContentHash>,
         priority: Priority,
     ) -> SpecId {
-        let text = Document {
-            title: "Habits".to_owned(),
-            ..Document::default()
-        };
-        self.store_whole(text, tasks, other, priority).await
+        self.store_whole(habits(), tasks, other, priority).await
+    }
+
+    /// Stores and approves a later revision of a specification.
+    pub(crate) async fn amend(&self, spec: SpecId, number: u32, tasks: Value) {
+        let revision = self.revision((spec, number), habits(), tasks);
+        let mut approval = self.approval(spec, revision.hash.clone());
+        if let Payload::SpecApproved(approved) = &mut approval.payload {
+            approved.revision = number;
+        }
+        let mut changes = ChangeSet::new();
+        changes.insert(&revision).emit(approval);
+        self.services.store.commit(changes).await.unwrap();
     }
 
     async fn store_whole(
@@ -43,30 +51,38 @@ impl OpenProject {
         other: Option<ContentHash>,
         priority: Priority,
     ) -> SpecId {
-        let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
         let spec = SpecId(self.services.ids.next());
-        let hash = document::hash(&text, &tasks);
-        let revision = Revision {
-            spec,
-            number: 1,
-            hash: hash.clone(),
-            document: text,
-            tasks,
-            dry_run: None,
-            kept: Vec::new(),
-            validation: Vec::new(),
-            answers: Vec::new(),
-            at: self.context.now(),
-        };
+        let revision = self.revision((spec, 1), text, tasks);
         let mut changes = ChangeSet::new();
         changes.insert(&revision);
-        let mut approval = self.approval(spec, other.unwrap_or(hash));
+        let mut approval = self.approval(spec, other.unwrap_or_else(|| revision.hash.clone()));
         if let Payload::SpecApproved(approved) = &mut approval.payload {
             approved.priority = priority;
         }
         changes.emit(approval);
         self.services.store.commit(changes).await.unwrap();
         spec
+    }
+
+    fn revision(
+        &self,
+        (spec, number): (SpecId, u32),
+        document: Document,
+        tasks: Value,
+    ) -> Revision {
+        let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
+        Revision {
+            spec,
+            number,
+            hash: document::hash(&document, &tasks),
+            document,
+            tasks,
+            dry_run: None,
+            kept: Vec::new(),
+            validation: Vec::new(),
+            answers: Vec::new(),
+            at: self.context.now(),
+        }
     }
 
     pub(crate) fn approval(&self, spec: SpecId, hash: ContentHash) -> Event {
@@ -83,5 +99,12 @@ impl OpenProject {
                 price: None,
             }),
         )
+    }
+}
+
+fn habits() -> Document {
+    Document {
+        title: "Habits".to_owned(),
+        ..Document::default()
     }
 }
