@@ -68,10 +68,7 @@ impl Price {
 
     /// Says whether it is about every model that `other` is about.
     fn covers(&self, other: &Self) -> bool {
-        match self.model.strip_suffix('*') {
-            Some(beginning) => other.model.starts_with(beginning),
-            None => self.model == other.model,
-        }
+        self.match_length(&other.model).is_some()
     }
 
     fn cost(&self, usage: &Usage) -> Cost {
@@ -126,7 +123,8 @@ impl PriceTable {
 
     /// Says whether the price of `model` is known.
     pub fn knows(&self, model: &str) -> bool {
-        self.cost(model, &Usage::default()).is_some()
+        let mut prices = self.0.iter();
+        prices.any(|price| price.match_length(model).is_some())
     }
 
     /// Lays these prices over others: those count where these know none.

@@ -135,9 +135,13 @@ impl Tool for Write {
         let (mut written, mut made) = (Vec::new(), Vec::new());
         for (path, content) in &files {
             made.extend(self.workbench.absent_above(path));
-            let before = self.workbench.read(path).ok().flatten();
-            match self.workbench.write(path, content.as_bytes()) {
-                Ok(is_changed) => written.push(WrittenFile {
+            // What cannot be read could not be put back.
+            let step = self.workbench.read(path).and_then(|before| {
+                let is_changed = self.workbench.write(path, content.as_bytes())?;
+                Ok((before, is_changed))
+            });
+            match step {
+                Ok((before, is_changed)) => written.push(WrittenFile {
                     path,
                     content,
                     before,
