@@ -8,7 +8,7 @@ use ropewalk_schemas::attempt::{CheckKind, CheckRun, Evidence, Level, planted_be
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RequirementId};
-use ropewalk_workspace::LocalClone;
+use ropewalk_workspace::{LocalClone, remove_tree};
 use tokio_util::sync::CancellationToken;
 
 use crate::candidate::{not_run, required};
@@ -226,11 +226,8 @@ fn checks<'a>(
 }
 
 fn clear(target: &Path) -> Result<(), GateError> {
-    match std::fs::remove_dir_all(target) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(GateError::File {
-            path: target.display().to_string(),
-            source,
-        }),
-        _ => Ok(()),
-    }
+    remove_tree(target).map_err(|source| GateError::File {
+        path: target.display().to_string(),
+        source,
+    })
 }

@@ -10,7 +10,9 @@ use clap::Args;
 use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::{ProjectName, Slug};
-use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
+use ropewalk_workspace::{
+    Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository, remove_tree,
+};
 use serde::Serialize;
 use survey::{CheckTrial, Survey};
 
@@ -73,7 +75,7 @@ impl Init {
             Err(error) => {
                 // Where the directory was not there before, nothing of anybody is in it.
                 if !goes_on {
-                    drop(std::fs::remove_dir_all(&locations.state));
+                    drop(remove_tree(&locations.state));
                 }
                 return Err(error);
             }
