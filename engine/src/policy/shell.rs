@@ -5,6 +5,8 @@
 //! file of which only the end is known.
 
 mod moves;
+mod names;
+mod nodes;
 mod options;
 mod redirects;
 mod word;
@@ -19,9 +21,14 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree};
 pub use redirects::RedirectTarget;
 
 use moves::{Destination, Move, Place, Surroundings};
-use options::{ScriptSource, command_texts, directory_of_env, script_source, sets_by_option};
-use redirects::{ReadText, Redirects};
-use word::Word;
+use names::builds_names;
+use nodes::{arguments_behind, named, opened_at, own_start, redirected};
+use options::{
+    ScriptSource, callbacks, directory_of_env, leads_elsewhere, script_source, shell_call,
+};
+use redirects::{Assignment, ReadText, Redirects};
+use word::{Word, document};
+use wrapped::{is_reserved, rewrites, starts};
 
 /// The longest line that is read.
 const LONGEST_BYTES: usize = 64 * 1024;
@@ -227,7 +234,10 @@ impl Reading<'_> {
     fn node(&mut self, node: Node<'_>) -> Result<(), ShellLineError> {
         match node.kind() {
             "command" => self.command(node),
-            "declaration_command" | "unset_command" | "test_command" => {
+            kind @ ("declaration_command" | "unset_command" | "test_command") => {
+                if kind == "declaration_command" {
+                    self.declaration(node);
+                }
                 let words = self.text(node).split_whitespace();
                 let words = words.collect::<Vec<_>>().join(" ");
                 self.add(words, Vec::new());
@@ -239,6 +249,16 @@ impl Reading<'_> {
             }
             "variable_assignment" => {
                 self.assignment(node);
+                Ok(())
+            }
+            "for_statement" => {
+                self.loop_values(node);
+                Ok(())
+            }
+            "function_definition" => {
+                let name = node.child_by_field_name("name");
+                let name = name.map(|name| Word::read(name, self.source).text);
+                self.redirects.defined.extend(name);
                 Ok(())
             }
             _ => Ok(()),
@@ -269,15 +289,27 @@ impl Reading<'_> {
         let Some(base) = name.base().filter(|base| !name.is_pattern || *base == "[") else {
             return Err(hidden());
         };
+        let starts = starts(&words).ok_or(ShellLineError::TooLong)?;
+        let mut begins = starts.iter().map(|at| &words[*at]).chain([name]);
+        if begins.any(is_reserved) {
+            return Err(hidden());
+        }
+        let first_inner = self.inner.len();
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let mut also = vec![named_so(base, &texts[1..])];
         self.shell(node, (base, &words[1..]))?;
-        for at in wrapped::starts(&words) {
+        let mut called = vec![(base, &words[1..])];
+        for at in starts {
             also.push(texts[at..].join(" "));
             if let Some(base) = words[at].base() {
                 also.push(named_so(base, &texts[at + 1..]));
                 self.shell(node, (base, &words[at + 1..]))?;
+                called.push((base, &words[at + 1..]));
             }
+        }
+        let inner = || self.inner[first_inner..].iter().map(|(text, _)| &**text);
+        if called.into_iter().any(|call| rewrites(call, inner())) {
+            return Err(ShellLineError::Hidden(shortened(self.text(node))));
         }
         self.add(texts.join(" "), also);
         Ok(())
@@ -289,7 +321,8 @@ impl Reading<'_> {
         node: Node<'_>,
         (base, words): (&str, &[Word]),
     ) -> Result<(), ShellLineError> {
-        self.redirects.sets_by_option |= sets_by_option(base, words);
+        self.redirects.builds_names |= builds_names(base, words);
+        self.go(node, (base, words));
         let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
         let texts = || words.iter().map(|word| word.text.as_str());
         let is_fixed = words.iter().all(|word| word.is_fixed);
@@ -300,9 +333,10 @@ impl Reading<'_> {
                 self.run(node, [text]);
             }
             "alias" => {
-                let values = texts().filter_map(|text| Some(text.split_once('=')?.1.to_owned()));
-                self.inner
-                    .extend(values.map(|text| (text, Place::Anywhere)));
+                for (name, text) in texts().filter_map(|text| text.split_once('=')) {
+                    self.redirects.defined.push(name.to_owned());
+                    self.inner.push((text.to_owned(), Place::Anywhere));
+                }
             }
             // What it runs later; `-` and a number undo one.
             "trap" => {
@@ -311,6 +345,10 @@ impl Reading<'_> {
                 self.inner
                     .extend(runs.map(|text| (text.to_owned(), Place::Anywhere)));
             }
+            "mapfile" | "readarray" => {
+                let later = callbacks(words).ok_or_else(hidden)?.into_iter();
+                self.inner.extend(later.map(|text| (text, Place::Anywhere)));
+            }
             "env" => {
                 let split = |text: &str| {
                     let rest = text.strip_prefix("-S");
@@ -318,24 +356,16 @@ impl Reading<'_> {
                     rest.filter(|rest| !rest.is_empty()).map(str::to_owned)
                 };
                 self.run(node, texts().filter_map(split));
-                self.go_for(node, words);
             }
-            "hash" if texts().any(|text| text.starts_with("-p")) => return Err(hidden()),
-            "cd" | "pushd" => {
-                if let Destination::To(to) = moves::destination(words) {
-                    let change = self.surroundings.change(to, node.end_byte());
-                    self.redirects.moves.push(change);
-                }
+            "hash" if texts().any(|text| text.starts_with('-') && text.contains('p')) => {
+                return Err(hidden());
             }
-            // With `-u` it runs its arguments.
-            "runuser" if texts().any(|text| text == "-u") => {}
             "runuser" | "script" | "su" => {
-                let told = command_texts(base, words).ok_or_else(hidden)?;
-                let says = ["--help", "--version", "-h", "-V"];
-                if told.is_empty() && !texts().any(|text| says.contains(&text)) {
-                    return self.run_source(node, ScriptSource::Input);
+                let call = shell_call(base, words).ok_or_else(hidden)?;
+                if call.texts.is_empty() {
+                    return self.run_source(node, call.source(base));
                 }
-                self.run(node, told);
+                self.run(node, call.texts);
             }
             "source" | "." => return self.script(node, words.first()),
             _ if SHELLS.contains(&base) => return self.run_source(node, script_source(words)),
@@ -366,7 +396,7 @@ impl Reading<'_> {
             ScriptSource::Nowhere => return Ok(()),
             ScriptSource::File(file) => return self.script(node, Some(file)),
             ScriptSource::Text(text) => text
-                .filter(|text| text.is_fixed)
+                .filter(|text| text.is_fixed && !text.is_pattern)
                 .map(|text| text.text.clone()),
             ScriptSource::Input => self.fed(node),
         };
@@ -383,15 +413,35 @@ impl Reading<'_> {
         self.inner.extend(texts);
     }
 
-    /// Takes in where an `env` leads what it runs.
-    fn go_for(&mut self, node: Node<'_>, words: &[Word]) {
-        let Some((word, attached)) = directory_of_env(words) else {
+    /// Takes in where a command goes, or leads what it runs.
+    fn go(&mut self, node: Node<'_>, (base, words): (&str, &[Word])) {
+        // By this one `cd` takes the names of variables.
+        let names_variables = |word: &Word| !word.is_fixed || word.text == "cdable_vars";
+        let to = match base {
+            "cd" | "chdir" | "pushd" => moves::destination(words),
+            "popd" => Destination::Back,
+            "shopt" if words.iter().any(names_variables) => Destination::To(None),
+            _ => {
+                self.go_for(node, (base, words));
+                return;
+            }
+        };
+        let change = self.surroundings.change(to, node.end_byte());
+        self.redirects.moves.push(change);
+    }
+
+    /// Takes in where a command leads what it runs, such as `env -C`.
+    fn go_for(&mut self, node: Node<'_>, (base, words): (&str, &[Word])) {
+        let to = if leads_elsewhere(base, words) {
+            None
+        } else if let ("env", Some((word, attached))) = (base, directory_of_env(words)) {
+            let to = word.and_then(moves::known);
+            to.map(|whole| attached.map_or(whole, str::to_owned))
+        } else {
             return;
         };
-        let to = word.and_then(moves::known);
-        let to = to.map(|whole| attached.map_or(whole, str::to_owned));
         self.redirects.moves.push(Move {
-            to,
+            to: Destination::To(to),
             reach: own_start(node)..node.end_byte(),
         });
     }
@@ -414,7 +464,10 @@ impl Reading<'_> {
             let mut parts = redirect.named_children(&mut inner);
             let body = parts.find(|part| part.kind() == "heredoc_body");
             if let Some(body) = body {
-                return Some(self.text(body).to_owned());
+                let mut inner = redirect.walk();
+                let mut parts = redirect.named_children(&mut inner);
+                let mark = parts.find(|part| part.kind() == "heredoc_start")?;
+                return document(body, self.text(mark), self.source);
             }
         }
         None
@@ -438,7 +491,7 @@ impl Reading<'_> {
         let number = target.text.trim_end_matches('-');
         let is_stream = target.is_fixed && number.bytes().all(|byte| byte.is_ascii_digit());
         if !(takes_streams && is_stream) {
-            let place = self.place_of(node.start_byte());
+            let place = self.place_of(opened_at(node));
             self.redirects.targets.push((target, place));
         }
     }
@@ -451,7 +504,67 @@ impl Reading<'_> {
         };
         let value = node.child_by_field_name("value");
         let value = value.map_or_else(Word::default, |value| Word::read(value, self.source));
-        self.redirects.assigned.push((name, value));
+        let around = node.parent();
+        let is_number = around.is_some_and(|around| self.declares_numbers(around));
+        let next = node.next_named_sibling();
+        let next = next.filter(|next| next.kind() == "command_name");
+        self.redirects.assigned.push(Assignment {
+            name,
+            // A number is what the value comes to.
+            values: vec![if is_number { Word::unknown() } else { value }],
+            is_prefix: around.is_some_and(|around| around.kind() == "command"),
+            is_of_read: next.is_some_and(|next| self.text(next) == "read"),
+        });
+    }
+
+    /// Says whether `node` declares variables that hold numbers.
+    fn declares_numbers(&self, node: Node<'_>) -> bool {
+        let mut cursor = node.walk();
+        let mut parts = node.named_children(&mut cursor);
+        let is_option = |part: Node<'_>| {
+            part.kind() == "word" && options::behind(self.text(part), 'i', "").is_some()
+        };
+        node.kind() == "declaration_command" && parts.any(is_option)
+    }
+
+    /// Takes in the values that a loop goes through. What is not known may come to several words.
+    fn loop_values(&mut self, node: Node<'_>) {
+        let Some(variable) = node.child_by_field_name("variable") else {
+            return;
+        };
+        let read = |value| Some(Word::read(value, self.source)).filter(|word| word.is_fixed);
+        let values = named(node, "value").into_iter().map(read);
+        let values = values
+            .map(|word| word.unwrap_or_else(Word::unknown))
+            .collect();
+        let name = self.text(variable).to_owned();
+        self.redirects.assigned.push(Assignment {
+            name,
+            values,
+            is_prefix: false,
+            is_of_read: false,
+        });
+    }
+
+    /// Takes in whether a declaration sets a variable whose name does not stand there.
+    fn declaration(&mut self, node: Node<'_>) {
+        let base = node.child(0).map_or("", |first| self.text(first));
+        let mut cursor = node.walk();
+        let parts = node.named_children(&mut cursor);
+        let parts: Vec<Node<'_>> = parts
+            .filter(|part| part.kind() != "variable_assignment")
+            .collect();
+        // The grammar takes what stands in one word for several.
+        let is_torn = |part: &Node<'_>| {
+            let before = self.source.get(..part.start_byte());
+            before.is_some_and(|before| !before.ends_with(char::is_whitespace))
+        };
+        let words: Vec<Word> = parts
+            .iter()
+            .map(|part| Word::read(*part, self.source))
+            .collect();
+        let builds = builds_names(base, &words);
+        self.redirects.builds_names |= builds || parts.iter().any(is_torn);
     }
 
     fn add(&mut self, words: String, also: Vec<String>) {
@@ -461,52 +574,6 @@ impl Reading<'_> {
     fn text(&self, node: Node<'_>) -> &str {
         self.source.get(node.byte_range()).unwrap_or_default()
     }
-}
-
-/// Returns where the command at `node` begins, behind the redirections that stand in front of it.
-fn own_start(node: Node<'_>) -> usize {
-    let name = node.child_by_field_name("name");
-    name.unwrap_or(node).start_byte()
-}
-
-/// Returns the statement whose redirections are those of the command at `node`: of several commands the last has them.
-fn redirected(node: Node<'_>) -> Option<Node<'_>> {
-    let mut inner = node;
-    loop {
-        let around = inner.parent()?;
-        match around.kind() {
-            "redirected_statement" => {
-                let body = around.child_by_field_name("body");
-                return Some(around).filter(|_| body == Some(inner));
-            }
-            "list" | "pipeline" | "negated_command" if around.end_byte() == inner.end_byte() => {
-                inner = around;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Returns the arguments of the command at `node` that stand behind its redirections, which the grammar takes for parts of
-/// those.
-fn arguments_behind(node: Node<'_>) -> Vec<Node<'_>> {
-    let around = redirected(node);
-    let mut redirects = around.map_or_else(Vec::new, |around| named(around, "redirect"));
-    redirects.reverse();
-    let mut arguments = Vec::new();
-    while let Some(redirect) = redirects.pop() {
-        arguments.extend(named(redirect, "destination").into_iter().skip(1));
-        // Those of a document.
-        arguments.extend(named(redirect, "argument"));
-        redirects.extend(named(redirect, "redirect"));
-    }
-    arguments
-}
-
-fn named<'tree>(node: Node<'tree>, field: &str) -> Vec<Node<'tree>> {
-    let mut cursor = node.walk();
-    let found = node.children_by_field_name(field, &mut cursor);
-    found.collect()
 }
 
 fn named_so(name: &str, rest: &[&str]) -> String {

@@ -173,6 +173,16 @@ async fn a_redirection_is_judged_by_what_may_be_written() {
         "echo K > ~/.env",
         "export TMPDIR=.; bash -c 'echo K > $TMPDIR/.env'",
         "F=x; printf -vF .env; echo K > $F",
+        "mktemp() { echo .env; }; echo K > $(mktemp)",
+        "F=x make > $F",
+        "F='.en?'; echo K > $F",
+        "FOO=x; export F\"O\"O=.env; echo K > $FOO",
+        "false && F=x; echo K > \"$F.env\"",
+        "for f in a .env; do echo K > \"$f\"; done",
+        "for f in .e*; do echo K > \"$f\"; done",
+        "while read f; do echo K > \"$f\"; done",
+        "echo K > $(mktemp).env",
+        "env -i sh -c 'echo K > $TMPDIR/far/slot/.env'",
     ] {
         assert!(!may(&policy, Permission::Bash, line).await, "{line}");
     }
@@ -182,6 +192,10 @@ async fn a_redirection_is_judged_by_what_may_be_written() {
         "cargo test > $OUT/test.log",
         "for f in a b; do sort $f > \"$f.new\" && mv $f.new $f; done",
         "T=$(mktemp); sort a > \"$T\" && mv \"$T\" a",
+        "out=$(mktemp -d); echo x > \"$out/.env\"",
+        "for f in a b; do echo x > \"$f\"; done",
+        "for f in src/*.rs; do sort a > \"$f\"; done",
+        "echo x > \"$HOME/x\"",
         "L=build.log; make > $L 2>&1",
         "make > \"$TMPDIR/.env\"",
         "make > /tmp/.env",
@@ -208,6 +222,10 @@ async fn a_redirection_is_judged_by_what_may_be_written() {
         let found = may(&of_user(rules), Permission::Bash, line).await;
         assert_eq!(found, expected, "{rules:?}");
     }
+}
+
+#[tokio::test]
+async fn a_redirection_is_judged_by_where_the_line_is() {
     let web = of_user(&["deny write web/**"]);
     for (line, expected) in [
         ("cd web && make > x", false),
@@ -218,6 +236,16 @@ async fn a_redirection_is_judged_by_what_may_be_written() {
         ("make > out.log; cd web", true),
         ("env -C web bash -c 'make > x'", false),
         ("eval 'cd a'; cd web; make > x", false),
+        ("OLDPWD=web; cd -; make > x", false),
+        ("cd web; cd ..; cd -; make > x", false),
+        ("CDPATH=web; cd sub; make > x", false),
+        ("sudo -D web bash -c 'make > x'", false),
+        ("pushd web; make > x; popd", false),
+        ("cd -P web && make > x", false),
+        ("cd -- web; make > x", false),
+        ("cd \"$D\"; make > x", false),
+        ("{ cd web; make; } > out.log", true),
+        ("{ cd web; make; } > out.log; make > x", false),
     ] {
         assert_eq!(may(&web, Permission::Bash, line).await, expected, "{line}");
     }

@@ -18,8 +18,8 @@ pub(super) enum Place {
 /// Is a change of the directory.
 #[derive(Debug)]
 pub(super) struct Move {
-    /// Where to; none where that is not known.
-    pub(super) to: Option<String>,
+    /// The directory that the text is in behind it.
+    pub(super) to: Destination,
     /// The bytes for which it may count.
     pub(super) reach: Range<usize>,
 }
@@ -82,13 +82,14 @@ impl Surroundings {
     }
 
     /// Returns the change that a command makes which ends at this byte.
-    pub(super) fn change(&self, to: Option<String>, at: usize) -> Move {
+    pub(super) fn change(&self, to: Destination, at: usize) -> Move {
         let mut one = Move {
             to,
             reach: at..usize::MAX,
         };
-        for around in self.0.iter().rev() {
-            match *around {
+        let mut around = self.0.iter().rev();
+        for enclosure in around.by_ref() {
+            match *enclosure {
                 Enclosure::Plain => {}
                 Enclosure::Closed(end) => {
                     one.reach.end = end;
@@ -96,10 +97,14 @@ impl Surroundings {
                 }
                 // How often it is made is not known.
                 Enclosure::Repeated(start) | Enclosure::Called(start) => {
-                    one.to = None;
+                    one.to.repeat();
                     one.reach.start = start;
                 }
             }
+        }
+        // Neither is it where a function may call itself from there.
+        if around.any(|enclosure| matches!(enclosure, Enclosure::Called(_))) {
+            one.to.repeat();
         }
         one
     }
@@ -108,10 +113,19 @@ impl Surroundings {
 /// Is where a `cd` leads.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// To where the line has been: to no other directory.
+    /// To where the line has been: to no other directory, unless the line says itself where it has been.
     Back,
     /// To this one, where it is known.
     To(Option<String>),
+}
+
+impl Destination {
+    /// Takes in that it is gone to nobody knows how often.
+    fn repeat(&mut self) {
+        if let Self::To(to) = self {
+            *to = None;
+        }
+    }
 }
 
 /// Returns where a `cd` with these words leads.
@@ -124,6 +138,8 @@ pub(super) fn destination(words: &[Word]) -> Destination {
                 to = rest.next();
                 break;
             }
+            // A later `popd` goes there, from wherever it is.
+            "-n" => return Destination::To(None),
             text if is_turn(text) => return Destination::Back,
             text if text.starts_with('-') && text != "-" => to = rest.next(),
             _ => break,
@@ -140,6 +156,12 @@ pub(super) fn destination(words: &[Word]) -> Destination {
 pub(super) fn known(word: &Word) -> Option<String> {
     let is_known = word.is_fixed && !word.is_pattern && !word.text.is_empty();
     Some(word.text.clone()).filter(|_| is_known)
+}
+
+/// Says whether a `cd` may look for a directory of this name elsewhere than in the present one.
+pub(super) fn is_searched(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    !matches!(first, "" | "." | "..")
 }
 
 /// Says whether a text names a directory of those where the line has been, as `pushd +1` does.

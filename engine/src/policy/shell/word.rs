@@ -11,6 +11,10 @@ pub(super) struct Word {
     pub(super) is_fixed: bool,
     /// Whether the shell makes other words of it, by the names of files or by what stands in braces.
     pub(super) is_pattern: bool,
+    /// Whether the shell may make other words of what it comes to: a part that is not known stands outside of quotes.
+    pub(super) is_bare: bool,
+    /// How many bytes at the beginning of `text` stand so in the line.
+    pub(super) written_start: usize,
     /// How many bytes at the end of `text` are known.
     fixed_end: usize,
 }
@@ -22,6 +26,8 @@ impl Default for Word {
             text: String::new(),
             is_fixed: true,
             is_pattern: false,
+            is_bare: false,
+            written_start: 0,
             fixed_end: 0,
         }
     }
@@ -32,7 +38,19 @@ impl Word {
     pub(super) fn read(node: Node<'_>, source: &str) -> Self {
         let mut word = Self::default();
         word.take(node, source);
+        let written = source.get(node.byte_range()).unwrap_or_default();
+        let written = written.trim_start_matches(['"', '\'']);
+        let pairs = word.text.bytes().zip(written.bytes());
+        word.written_start = pairs.take_while(|(text, written)| text == written).count();
         word
+    }
+
+    /// Returns a word of which nothing is known.
+    pub(super) fn unknown() -> Self {
+        Self {
+            is_fixed: false,
+            ..Self::default()
+        }
     }
 
     /// Returns the beginning, up to the last part that is not known, and the known rest.
@@ -40,10 +58,15 @@ impl Word {
         self.text.split_at(self.text.len() - self.fixed_end)
     }
 
-    /// Returns the word with a known text behind it.
-    pub(super) fn followed_by(&self, text: &str) -> Self {
+    /// Returns what `target` comes to where its beginning is `prefix` and a variable of this value.
+    pub(super) fn instead_of(&self, target: &Self, prefix: &str) -> Self {
         let mut word = self.clone();
-        word.fixed(text);
+        word.text.insert_str(0, prefix);
+        if word.is_fixed {
+            word.fixed_end = word.text.len();
+        }
+        word.fixed(target.split().1);
+        word.is_bare = target.is_bare;
         word
     }
 
@@ -71,6 +94,8 @@ impl Word {
             "command_name" | "concatenation" | "string" => self.parts(node, source),
             "string_content" => self.fixed(&quoted(text)),
             _ => {
+                let around = node.parent();
+                self.is_bare |= around.is_none_or(|around| around.kind() != "string");
                 self.text.push_str(text);
                 self.is_fixed = false;
                 self.fixed_end = 0;
@@ -142,6 +167,11 @@ fn plain(text: &str) -> String {
 
 /// Takes those backslashes out of a double-quoted text that mean something there.
 fn quoted(text: &str) -> String {
+    unescaped(text, &['"', '\\', '$', '`'])
+}
+
+/// Takes out the backslashes in front of these letters, and the ends of lines behind others.
+fn unescaped(text: &str, meant: &[char]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -149,7 +179,7 @@ fn quoted(text: &str) -> String {
             ('\\', Some('\n')) => {
                 letters.next();
             }
-            ('\\', Some(next @ ('"' | '\\' | '$' | '`'))) => {
+            ('\\', Some(next)) if meant.contains(&next) => {
                 letters.next();
                 out.push(next);
             }
@@ -157,4 +187,20 @@ fn quoted(text: &str) -> String {
         }
     }
     out
+}
+
+/// Reads the text of the document with the body `node` whose end is marked by `mark`; none where the shell puts something in
+/// that is not known.
+pub(super) fn document(node: Node<'_>, mark: &str, source: &str) -> Option<String> {
+    let text = source.get(node.byte_range())?;
+    if mark.contains(['\'', '"', '\\']) {
+        return Some(text.to_owned());
+    }
+    let mut cursor = node.walk();
+    let mut parts = node.named_children(&mut cursor);
+    let is_known = parts.all(|part| part.kind() == "heredoc_content");
+    // The grammar does not look for these.
+    let plain = text.replace("\\\\", "").replace("\\`", "");
+    let is_known = is_known && !plain.contains('`');
+    Some(unescaped(text, &['\\', '$', '`'])).filter(|_| is_known)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::options::replaced;
 use super::word::Word;
 
 /// Commands that run what stands in their arguments, with how many arguments of their own come before it.
@@ -45,6 +46,13 @@ const WRAPPERS: [(&str, usize); 38] = [
     ("xargs", 0),
     ("xvfb-run", 0),
 ];
+/// The most commands in the words of one.
+const MOST: usize = 64;
+/// Words that are no commands: where the grammar takes one for a command, or for a part of one, it misses what the shell makes
+/// of it, as in `time { a; }`.
+const RESERVED: [&str; 10] = [
+    "!", "{", "}", "do", "done", "elif", "else", "esac", "fi", "then",
+];
 /// Commands that run what follows one of these.
 const FINDERS: [&str; 2] = ["fd", "find"];
 const EXECUTES: [&str; 8] = [
@@ -59,41 +67,57 @@ const EXECUTES: [&str; 8] = [
 ];
 
 /// Returns the places where a command may begin among `words`, but the first: those of commands within commands as well.
-pub(super) fn starts(words: &[Word]) -> BTreeSet<usize> {
+/// None where there are too many.
+pub(super) fn starts(words: &[Word]) -> Option<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
     let mut open = vec![0];
     while let Some(at) = open.pop() {
-        let inner = starts_of(&words[at..]).into_iter().map(|inner| at + inner);
-        let new: Vec<usize> = inner.filter(|inner| found.insert(*inner)).collect();
-        open.extend(new);
+        let Some(base) = words.get(at).and_then(Word::base) else {
+            continue;
+        };
+        let behind = at + 1;
+        let inner = starts_behind(base, &words[behind..]).into_iter();
+        let inner = inner.map(|inner| behind + inner);
+        open.extend(inner.filter(|inner| found.insert(*inner)));
+        if found.len() > MOST {
+            return None;
+        }
     }
-    found
+    Some(found)
 }
 
-fn starts_of(words: &[Word]) -> Vec<usize> {
-    let Some(base) = words.first().and_then(Word::base) else {
-        return Vec::new();
-    };
+/// Says whether a word cannot be a command.
+pub(super) fn is_reserved(word: &Word) -> bool {
+    RESERVED.contains(&word.text.as_str())
+}
+
+/// Returns the places where the command may begin among `words` that `base` runs, which stands before them.
+pub(super) fn starts_behind(base: &str, words: &[Word]) -> Vec<usize> {
     if FINDERS.contains(&base) {
         let executes = |at: &usize| EXECUTES.contains(&words[*at - 1].text.as_str());
-        return (2..words.len()).filter(executes).collect();
+        return (1..words.len()).filter(executes).collect();
     }
     let wrapper = WRAPPERS.iter().find(|(name, _)| *name == base);
     let Some((_, own)) = wrapper else {
         return Vec::new();
     };
     let asks = |word: &Word| matches!(word.text.as_str(), "-v" | "-V");
-    if base == "command" && words.get(1).is_some_and(asks) {
+    if base == "command" && words.first().is_some_and(asks) {
         // It says where a program lies.
         return Vec::new();
     }
     let mut own = *own;
     let mut may_be_value = false;
     let mut found = Vec::new();
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (at, word) in words.iter().enumerate() {
         if word.text.starts_with('-') {
             may_be_value = word.text != "--" && !word.text.contains('=');
-        } else if !is_assignment(&word.text) {
+        } else if word.text.contains('=') {
+            if !is_assignment(&word.text) {
+                // The environment takes any name, so that the command may be this one, or come later.
+                found.push(at);
+            }
+        } else {
             // Which options take a value is not known for all of them, so that either may be the command.
             found.push(at);
             match (may_be_value, own) {
@@ -104,6 +128,22 @@ fn starts_of(words: &[Word]) -> Vec<usize> {
         }
     }
     found
+}
+
+/// Says whether a command may put what it reads into one of these texts before it is run.
+pub(super) fn rewrites<'a>(
+    (base, words): (&str, &[Word]),
+    mut texts: impl Iterator<Item = &'a str>,
+) -> bool {
+    match base {
+        "parallel" => texts.next().is_some(),
+        "xargs" => {
+            let command = starts_behind(base, words).pop().unwrap_or_default();
+            let mark = replaced(&words[..command]);
+            mark.is_some_and(|mark| texts.any(|text| text.contains(mark)))
+        }
+        _ => false,
+    }
 }
 
 fn is_assignment(text: &str) -> bool {
