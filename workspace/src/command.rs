@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
 use crate::process::{
-    self, CommandError, CommandStatus, Invocation, OutputListener, ProcessOutput,
+    self, CommandError, CommandStatus, Invocation, OutputListener, ProcessOutput, ProgramFile,
 };
 use crate::sandbox::egress::{Door, Egress, Refusal};
 use crate::sandbox::{self, Denial, Group, Reach, Sandbox, Way, fails_anywhere};
@@ -258,10 +258,10 @@ impl CommandRunner {
         cancel: &CancellationToken,
         heard: Option<&OutputListener<'_>>,
     ) -> Result<CommandOutput, CommandError> {
-        let (command, variables) = (spec.program.words(), self.variables(spec));
-        if process::found(&command.0, &variables).is_none() {
+        let ((name, arguments), variables) = (spec.program.words(), self.variables(spec));
+        let Some(program) = ProgramFile::find(name, &variables) else {
             return Ok(CommandOutput::missing(spec));
-        }
+        };
         let group = self.sandbox.as_ref().map(Sandbox::group);
         let group = group.transpose()?.flatten();
         let way = Way {
@@ -269,8 +269,12 @@ impl CommandRunner {
             group: group.as_ref(),
         };
         let (program, arguments) = match &self.sandbox {
-            Some(sandbox) => sandbox.confine(command, &spec.directory, &spec.reach, way)?,
-            None => command,
+            Some(sandbox) => {
+                let command = (program.name, arguments);
+                let confined = sandbox.confine(command, &spec.directory, &spec.reach, way)?;
+                (ProgramFile::at(confined.0), confined.1)
+            }
+            None => (program, arguments),
         };
         let invocation = Invocation {
             program,

@@ -15,7 +15,7 @@ pub(crate) use call::{Call, Output};
 
 use crate::Environment;
 use crate::process::shell::shell_word;
-use crate::process::{self, CommandStatus, Invocation};
+use crate::process::{self, CommandStatus, Invocation, ProgramFile};
 
 /// The oldest git that can merge without a working tree.
 const OLDEST: (u32, u32) = (2, 38);
@@ -110,7 +110,8 @@ impl Git {
     /// Runs `call` and leaves the meaning of its exit code to the caller.
     pub(crate) async fn try_run(&self, call: Call<'_>) -> Result<Output, GitError> {
         let name = call.name();
-        let finished = process::run(self.invocation(&call), &CancellationToken::new())
+        let invocation = self.invocation(&call).ok_or(GitError::Missing)?;
+        let finished = process::run(invocation, &CancellationToken::new())
             .await
             .map_err(|source| GitError::Start {
                 command: name.clone(),
@@ -150,7 +151,8 @@ impl Git {
         })
     }
 
-    fn invocation<'a>(&self, call: &'a Call<'a>) -> Invocation<'a> {
+    /// Returns what to start; none where there is no git.
+    fn invocation<'a>(&self, call: &'a Call<'a>) -> Option<Invocation<'a>> {
         let mut arguments: Vec<OsString> = Vec::with_capacity(SETTINGS.len() * 2 + 8);
         for setting in SETTINGS.iter().chain(&call.settings) {
             arguments.push("-c".into());
@@ -168,23 +170,19 @@ impl Git {
         let places = places
             .into_iter()
             .filter_map(|(name, path)| Some((name.into(), path?.as_os_str().to_owned())));
-        Invocation {
-            program: "git".into(),
+        let own = self.variables.iter().cloned().chain(places);
+        let variables: Vec<_> = own.chain(call.variables.iter().cloned()).collect();
+        Some(Invocation {
+            program: ProgramFile::find("git".into(), &variables)?,
             arguments,
             directory: call.directory.or(call.work_tree).unwrap_or(Path::new("/")),
-            variables: self
-                .variables
-                .iter()
-                .cloned()
-                .chain(places)
-                .chain(call.variables.iter().cloned())
-                .collect(),
+            variables,
             timeout: call.timeout,
             output_limit_bytes: call.output_limit_bytes,
             stdin: call.stdin.as_deref(),
             daemons: false,
             heard: None,
-        }
+        })
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod orphans;
 pub(crate) mod shell;
 mod tree;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -73,9 +73,43 @@ impl Advice for CommandError {
     }
 }
 
+/// A program that is there.
+#[derive(Debug)]
+pub(crate) struct ProgramFile {
+    /// What it is called by.
+    pub(crate) name: OsString,
+    /// Where it lies.
+    place: OsString,
+}
+
+impl ProgramFile {
+    /// Takes a path as it is.
+    pub(crate) fn at(place: OsString) -> Self {
+        Self {
+            name: place.clone(),
+            place,
+        }
+    }
+
+    /// Finds what to start: a path as it is, a bare name on the `PATH` among `variables`; none where it is not on the
+    /// `PATH`.
+    ///
+    /// The system would, in places of its own where there is no `PATH`, and where that is empty in the directory of the child,
+    /// which is a checkout. With a whole path the standard library starts a child without copying this process first, which
+    /// takes longer the more memory it has.
+    pub(crate) fn find(name: OsString, variables: &[(OsString, OsString)]) -> Option<Self> {
+        let path = Path::new(&name);
+        if path.components().count() > 1 {
+            return Some(Self::at(name));
+        }
+        let place = locate(path, variables)?.into_os_string();
+        Some(Self { name, place })
+    }
+}
+
 /// A child to start.
 pub(crate) struct Invocation<'a> {
-    pub(crate) program: OsString,
+    pub(crate) program: ProgramFile,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: &'a Path,
     /// The whole environment of the child.
@@ -116,12 +150,7 @@ pub(crate) async fn run(
         CommandStatus::Cancelled
     } else {
         let mark = invocation.daemons.then(Mark::fresh);
-        let program = found(&invocation.program, &invocation.variables);
-        let spawned: std::io::Result<Child> = program.map_or_else(
-            || Err(ErrorKind::NotFound.into()),
-            |program| command(&program, &invocation, mark.as_ref()).spawn(),
-        );
-        match spawned {
+        match command(&invocation, mark.as_ref()).spawn() {
             Ok(child) => {
                 let tree = ProcessTree::led_by(&child, mark, invocation.directory);
                 watch(
@@ -137,7 +166,7 @@ pub(crate) async fn run(
             Err(error) => Err(error),
         }
         .map_err(|source| CommandError::Spawn {
-            program: invocation.program.to_string_lossy().into_owned(),
+            program: invocation.program.name.to_string_lossy().into_owned(),
             source,
         })?
     };
@@ -147,19 +176,6 @@ pub(crate) async fn run(
         stderr,
         duration: started.elapsed(),
     })
-}
-
-/// Finds what to start: a path as it is, a bare name on the `PATH` among `variables`; none where nobody is to look any further.
-///
-/// The system would, in places of its own where there is no `PATH`, and where that is empty in the directory of the child,
-/// which is a checkout. With a whole path the standard library starts a child without copying this process first, which
-/// takes longer the more memory it has.
-pub(crate) fn found(program: &OsStr, variables: &[(OsString, OsString)]) -> Option<OsString> {
-    let path = Path::new(program);
-    if path.components().count() > 1 {
-        return Some(program.to_owned());
-    }
-    locate(path, variables).map(PathBuf::into_os_string)
 }
 
 /// Looks a bare name up in the absolute directories of the `PATH` among `variables`.
@@ -178,11 +194,11 @@ pub(crate) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Opti
         .find(runs)
 }
 
-fn command(program: &OsStr, invocation: &Invocation<'_>, mark: Option<&Mark>) -> Command {
-    let mut command = Command::new(program);
+fn command(invocation: &Invocation<'_>, mark: Option<&Mark>) -> Command {
+    let mut command = Command::new(&invocation.program.place);
     command
         // What a shell complains about begins with the name that it was called by.
-        .arg0(&invocation.program)
+        .arg0(&invocation.program.name)
         .args(&invocation.arguments)
         .current_dir(invocation.directory)
         .env_clear()

@@ -42,6 +42,7 @@ use egress::{Door, Egress};
 use groups::Groups;
 use plan::{Mount, Plan, is_seen};
 use stage::{Stage, WORD};
+use system::System;
 
 pub use denial::{Denial, fails_anywhere};
 pub use entry::{enter, helper};
@@ -50,6 +51,7 @@ pub use groups::Hold;
 
 pub(crate) use groups::Group;
 pub use plan::{Limits, Reach};
+pub use system::SearchGap;
 
 /// So much fits into each directory in memory that goes with a command.
 const SCRATCH_BYTES: u64 = 1024 * 1024 * 1024;
@@ -107,7 +109,7 @@ pub struct SandboxOptions {
     pub environment: Environment,
     /// This program, which is started again as `HELPER __sandbox …`.
     pub helper: PathBuf,
-    /// What no command may see: the state directory above all, and the checkout of the person.
+    /// What no command may see: the state directory above all, and the checkout of the person with its git directories.
     pub hidden: Vec<PathBuf>,
     /// The objects of the clone, which commands see in a place of their own.
     pub objects: Option<PathBuf>,
@@ -135,7 +137,7 @@ struct Inner {
     level: Level,
     options: SandboxOptions,
     /// What every command sees.
-    system: Vec<Mount>,
+    system: Arc<System>,
     bubblewrap: Option<PathBuf>,
     hold: Hold,
     groups: Option<Groups>,
@@ -145,7 +147,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     options: SandboxOptions,
-    system: Vec<Mount>,
+    system: Arc<System>,
 }
 
 impl Surroundings {
@@ -155,7 +157,7 @@ impl Surroundings {
             *place = real(place);
         }
         Self {
-            system: system::mounts(&options.environment, &options.hidden),
+            system: Arc::new(System::find(&options.environment, &options.hidden)),
             options,
         }
     }
@@ -183,7 +185,7 @@ impl Sandbox {
             level,
             groups: Groups::find(hold)?,
             options: options.clone(),
-            system: system.clone(),
+            system: Arc::clone(system),
             bubblewrap,
             hold,
         })))
@@ -197,6 +199,11 @@ impl Sandbox {
     /// Returns what bounds the memory and the processes of commands.
     pub fn hold(&self) -> Hold {
         self.0.hold
+    }
+
+    /// Returns where private files beside programs are not hidden, since not all was looked at for them.
+    pub fn unsearched(&self) -> Option<&SearchGap> {
+        self.0.system.unsearched.as_ref()
     }
 
     /// Makes the group of one command; none where only a watch holds it.
@@ -274,7 +281,8 @@ impl Sandbox {
             })?;
         }
         // Whatever was to be covered may be gone by now.
-        let lasting = system.iter().filter(|mount| system::lasts(mount));
+        let lasting = system.mounts.iter();
+        let lasting = lasting.filter(|mount| system::lasts(mount));
         let mut system: Vec<Mount> = lasting.cloned().collect();
         let home = options
             .environment

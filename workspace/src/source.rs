@@ -128,18 +128,38 @@ impl UserRepository {
 
 /// Returns the git directory of the repository at `path` itself, which its worktrees share; none where no repository is.
 pub fn shared_directory(path: &Path) -> Option<PathBuf> {
+    shared_by(&own_directory(path)?)
+}
+
+/// Lists the git directories of the checkout at `path` itself: the one that it shares with its worktrees, and its own, where
+/// that is another one; none where no repository is.
+pub fn git_directories(path: &Path) -> Vec<PathBuf> {
+    let own = own_directory(path);
+    let shared = own.as_deref().and_then(shared_by);
+    let own = own.and_then(|own| own.canonicalize().ok());
+    let mut directories: Vec<PathBuf> = shared.into_iter().chain(own).collect();
+    directories.dedup();
+    directories
+}
+
+/// Returns the git directory of the checkout at `path`.
+fn own_directory(path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let inside = path.join(".git");
-    let own = if inside.is_dir() {
-        inside
-    } else if let Ok(text) = std::fs::read_to_string(&inside) {
-        path.join(text.strip_prefix("gitdir:")?.trim())
-    } else {
-        let is_bare = path.join("HEAD").is_file() && path.join("objects").is_dir();
-        is_bare.then_some(path)?
-    };
+    if inside.is_dir() {
+        return Some(inside);
+    }
+    if let Ok(text) = std::fs::read_to_string(&inside) {
+        return Some(path.join(text.strip_prefix("gitdir:")?.trim()));
+    }
+    let is_bare = path.join("HEAD").is_file() && path.join("objects").is_dir();
+    is_bare.then_some(path)
+}
+
+/// Returns the git directory that the one at `own` belongs to, or itself.
+fn shared_by(own: &Path) -> Option<PathBuf> {
     let shared = std::fs::read_to_string(own.join("commondir"));
-    let directory = shared.map_or_else(|_| own.clone(), |shared| own.join(shared.trim()));
+    let directory = shared.map_or_else(|_| own.to_owned(), |shared| own.join(shared.trim()));
     directory.canonicalize().ok()
 }
 

@@ -40,6 +40,16 @@ fn alive(needle: &str) -> anyhow::Result<usize> {
     Ok(count)
 }
 
+/// Waits until so many of them run.
+async fn all_run(needle: &str, count: usize) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while alive(needle)? < count {
+        anyhow::ensure!(begun.elapsed() < SOON, "`{needle}` never began");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
 /// Waits until killed processes are gone from the table.
 async fn all_gone(needle: &str) -> anyhow::Result<bool> {
     let begun = Instant::now();
@@ -120,11 +130,10 @@ async fn background_children_die_with_their_leader() -> anyhow::Result<()> {
 #[tokio::test]
 async fn dropping_the_future_kills_the_group() -> anyhow::Result<()> {
     let running = shell("sleep 98764 & sleep 98764", |spec| spec);
-    assert!(
-        tokio::time::timeout(Duration::from_millis(300), running)
-            .await
-            .is_err()
-    );
+    tokio::select! {
+        ended = running => anyhow::bail!("it ended: {ended:?}"),
+        runs = all_run("98764", 2) => runs?,
+    }
     assert!(all_gone("98764").await?);
     Ok(())
 }
@@ -134,12 +143,12 @@ async fn cancelling_stops_the_command() -> anyhow::Result<()> {
     let cancel = CancellationToken::new();
     let spec = CommandSpec::shell("sleep 98765", "/");
     let runner = runner();
-    let (output, ()) = tokio::join!(runner.run(&spec, &cancel), async {
-        while alive("98765").unwrap_or(0) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let (output, runs) = tokio::join!(runner.run(&spec, &cancel), async {
+        let runs = all_run("98765", 1).await;
         cancel.cancel();
+        runs
     });
+    runs?;
     assert_eq!(output?.status, CommandStatus::Cancelled);
     assert!(all_gone("98765").await?);
     Ok(())
@@ -259,12 +268,14 @@ async fn a_daemon_dies_with_its_command_whatever_it_throws_away() -> anyhow::Res
         ("setsid sleep 98766 & echo done", "98766"),
         ("env -i setsid sleep 98767 & echo done", "98767"),
         (
-            "env -i setsid sh -c 'sleep 98768 & sleep 98768' >/dev/null 2>&1 & sleep 0.2; echo done",
+            "env -i setsid sh -c 'touch here; sleep 98768 & sleep 98768' >/dev/null 2>&1 & \
+             until [ -e here ]; do sleep 0.02; done; echo done",
             "98768",
         ),
         // Each of the three leaves its parent before the command ends.
         (
-            "(setsid sh -c '(env -i setsid sleep 98769 &) &' &) ; sleep 0.2; echo done",
+            "(setsid sh -c '(env -i setsid sh -c \"touch here; exec sleep 98769\" &) &' &) ; \
+             until [ -e here ]; do sleep 0.02; done; sleep 0.2; echo done",
             "98769",
         ),
         ("bash -mc 'sleep 98770 & echo done'", "98770"),
@@ -296,11 +307,10 @@ async fn dropping_the_future_kills_daemons_too() -> anyhow::Result<()> {
             ..spec
         }
     });
-    assert!(
-        tokio::time::timeout(Duration::from_millis(300), running)
-            .await
-            .is_err()
-    );
+    tokio::select! {
+        ended = running => anyhow::bail!("it ended: {ended:?}"),
+        runs = all_run("98773", 2) => runs?,
+    }
     assert_eq!(alive("98773")?, 0);
     Ok(())
 }
@@ -315,14 +325,15 @@ async fn a_command_that_ends_leaves_the_daemons_of_others_alone() -> anyhow::Res
     );
     let runner = runner();
     let (output, alive_beside) = tokio::join!(runner.run(&spec, &cancel), async {
-        while alive("98774")? < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let other = shell("setsid sleep 98775 & echo done", |spec| spec).await?;
-        assert_eq!(other.stdout, "done\n");
-        let found = (alive("98774")?, alive("98775")?);
+        let beside = async {
+            all_run("98774", 2).await?;
+            let other = shell("setsid sleep 98775 & echo done", |spec| spec).await?;
+            assert_eq!(other.stdout, "done\n");
+            anyhow::Ok((alive("98774")?, alive("98775")?))
+        };
+        let found = beside.await;
         cancel.cancel();
-        anyhow::Ok(found)
+        found
     });
     assert_eq!(alive_beside?, (2, 0));
     assert_eq!(output?.status, CommandStatus::Cancelled);
@@ -341,9 +352,7 @@ async fn what_a_killed_owner_left_is_ended_and_nothing_else() -> anyhow::Result<
             .env("ROPEWALK_COMMAND", owner)
             .status()?;
         assert!(starter.success());
-        while alive(seconds)? < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        all_run(seconds, 2).await?;
     }
     let ended = end_orphans(|owner| owner.starts_with("gone/state#")).await;
     // The shell that waits for them may end by itself once they are gone.

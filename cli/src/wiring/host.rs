@@ -16,7 +16,7 @@ use ropewalk_schemas::{ComponentName, Slug};
 use ropewalk_server::Checkup;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use ropewalk_telegram::TelegramClient;
-use ropewalk_workspace::Git;
+use ropewalk_workspace::{Git, Sandbox};
 use tracing::{error, warn};
 
 use super::again::Again;
@@ -232,9 +232,7 @@ async fn begin(
     }
     let models = models_of(project, environment, &clock, again)?;
     let confinement = sandbox::confinement(project, environment).await?;
-    if let Some(warning) = &confinement.warning {
-        warn!("{warning}");
-    }
+    warn_of(&confinement, crew);
     let git = super::git(environment).await?;
     enter_state(&project.locations)?;
     let mut right = enter(project, &location, crew).await?;
@@ -308,6 +306,18 @@ fn registry(project: &Project, clock: &Clock, process: Option<u32>) -> Registry 
     match process {
         Some(number) => registry.numbered(number),
         None => registry,
+    }
+}
+
+/// Says what has to be known of how commands are confined; of what is not hidden from them nobody hears with each verb.
+fn warn_of(confinement: &Confinement, crew: &Crew) {
+    if let Some(warning) = &confinement.warning {
+        warn!("{warning}");
+    }
+    let sandbox = confinement.sandbox.as_ref();
+    let sandbox = sandbox.filter(|_| !crew.is_hosted_by_verb());
+    if let Some(unsearched) = sandbox.and_then(Sandbox::unsearched) {
+        warn!("{unsearched}");
     }
 }
 

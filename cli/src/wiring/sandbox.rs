@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ropewalk_config::Environment;
 use ropewalk_config::settings::{ModelPolicy, SandboxMode};
 use ropewalk_schemas::advice::Words;
-use ropewalk_workspace::LocalClone;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Upstream};
 use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
+use ropewalk_workspace::{LocalClone, source};
 
 use crate::error::CliError;
 use crate::project::Project;
@@ -72,12 +72,19 @@ pub(crate) async fn sandbox_of(
         .map(|place| std::path::absolute(place).unwrap_or_else(|_| place.to_owned()));
     let settings =
         ropewalk_config::user_file(environment).and_then(|file| file.parent().map(PathBuf::from));
+    // Of a linked worktree both lie elsewhere, and so does the checkout around the one that it shares.
+    let git_directories = source::git_directories(&repository);
+    let is_of_checkout = |place: &&PathBuf| place.ends_with(".git");
+    let main = git_directories.first().filter(is_of_checkout);
+    let main = main.and_then(|shared| shared.parent().map(PathBuf::from));
     let options = SandboxOptions {
         environment: super::child_environment(environment),
         helper,
         // What a person has in the checkout beside what is committed is nobody else's: `.env`, addresses with tokens.
         hidden: [state.clone(), repository]
             .into_iter()
+            .chain(git_directories)
+            .chain(main)
             .chain(settings)
             .collect(),
         objects: Some(LocalClone::objects_below(&state)),

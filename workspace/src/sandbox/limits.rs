@@ -5,6 +5,7 @@ mod memory;
 mod pace;
 mod processes;
 
+use std::cell::LazyCell;
 use std::io;
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::plan::Plan;
 use disk::DiskWatch;
 use memory::MemoryWatch;
+use processes::{MemoryDevices, Process};
 
-/// How often it is looked.
-const PERIOD: Duration = Duration::from_millis(40);
+/// How often it is looked whether something seems too much.
+const LOOK_PERIOD: Duration = Duration::from_millis(40);
 
 /// Sets what the kernel holds by itself: no core, no file longer than all may be together, so many processes.
 pub(super) fn set(plan: &Plan) -> io::Result<()> {
@@ -30,8 +32,8 @@ pub(super) fn set(plan: &Plan) -> io::Result<()> {
 }
 
 fn lower(resource: Resource, limit: u64) -> io::Result<()> {
-    let (_, most) = getrlimit(resource)?;
-    let limit = limit.min(most);
+    let (_, ceiling) = getrlimit(resource)?;
+    let limit = limit.min(ceiling);
     Ok(setrlimit(resource, limit, limit)?)
 }
 
@@ -39,8 +41,7 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 pub(super) struct Before {
     disk: disk::Before,
     memory: memory::Before,
-    /// By what files in memory without a name are known.
-    device: Option<u64>,
+    devices: MemoryDevices,
 }
 
 impl Before {
@@ -48,7 +49,7 @@ impl Before {
         Ok(Self {
             disk: disk::Before::look(plan)?,
             memory: memory::Before::look(),
-            device: processes::device_of_memory(),
+            devices: MemoryDevices::find(memory::directories(plan)),
         })
     }
 }
@@ -56,12 +57,13 @@ impl Before {
 /// Waits until the command used up more than it may; says what.
 pub(super) fn exceeded(plan: &Plan, before: &Before) -> String {
     let limits = plan.limits;
-    let mut disk = DiskWatch::new(&before.disk, before.device);
-    let mut memory = MemoryWatch::new(&before.memory, before.device);
+    let mut disk = DiskWatch::new(&before.disk, &before.devices);
+    let mut memory = MemoryWatch::new(&before.memory, &before.devices);
     loop {
+        // Once for both, and not at all where neither asks.
+        let processes: LazyCell<Vec<Process>> = LazyCell::new(processes::all);
         // A group counts both by itself.
         if plan.groups.is_empty() {
-            let processes = processes::all();
             let threads: u64 = processes.iter().map(|process| process.threads).sum();
             if threads > limits.processes {
                 return limits.too_many_processes();
@@ -70,9 +72,9 @@ pub(super) fn exceeded(plan: &Plan, before: &Before) -> String {
                 return reason;
             }
         }
-        if let Some(reason) = disk.exceeded(plan) {
+        if let Some(reason) = disk.exceeded(plan, &processes) {
             return reason;
         }
-        std::thread::sleep(PERIOD);
+        std::thread::sleep(LOOK_PERIOD);
     }
 }

@@ -72,14 +72,14 @@ impl Default for Limits {
 impl Limits {
     /// Says that a command used more memory.
     pub(super) fn too_much_memory(&self) -> String {
-        let most = self.memory_bytes / (1024 * 1024);
-        format!("it used more than {most} MiB of memory")
+        let mebibytes = self.memory_bytes / (1024 * 1024);
+        format!("it used more than {mebibytes} MiB of memory")
     }
 
     /// Says that a command had more processes.
     pub(super) fn too_many_processes(&self) -> String {
-        let most = self.processes;
-        format!("it had more than {most} processes and threads")
+        let processes = self.processes;
+        format!("it had more than {processes} processes and threads")
     }
 }
 

@@ -1,6 +1,8 @@
 //! Finds what every confined command may read on this machine: the system, and where its tools are at home.
 
-use std::collections::{BTreeSet, VecDeque};
+mod private_files;
+
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, FileType, Metadata};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +11,9 @@ use std::path::{Path, PathBuf};
 use super::interpreter;
 use super::plan::{Mount, is_seen};
 use crate::Environment;
+use private_files::OWN;
+
+pub use private_files::SearchGap;
 
 /// Where a system keeps its programs and what they read.
 const SYSTEM: [&str; 11] = [
@@ -24,8 +29,6 @@ const SYSTEM: [&str; 11] = [
     "/gnu/store",
     "/home/linuxbrew/.linuxbrew",
 ];
-/// Where whoever keeps the machine puts programs, and much else beside.
-const OWN: [&str; 2] = ["/opt", "/usr/local"];
 /// What tools ask the kernel about the machine.
 const MACHINE: &str = "/sys/devices/system";
 /// Below a home, where tools are; never what they know of their user.
@@ -90,18 +93,32 @@ const MANAGER: [&str; 8] = [
 const BESIDE: [&str; 3] = ["lib", "libexec", "share"];
 /// How deep it is looked for what others may not read.
 const DEPTH: usize = 3;
-/// So many files beside programs are hidden at most, the nearest first: each takes a mount, and each command all of them.
-const MOST_HIDDEN: usize = 256;
-/// So much of what lies beside programs is looked at.
-const MOST_LOOKED_AT: usize = 4096;
 
-/// Returns what every command sees, as this machine is now; `hidden` is not seen, but for tools that lie in it.
-pub(super) fn mounts(environment: &Environment, hidden: &[PathBuf]) -> Vec<Mount> {
+/// What every command sees, and what could not be looked at for that.
+#[derive(Debug)]
+pub(super) struct System {
+    pub(super) mounts: Vec<Mount>,
+    pub(super) unsearched: Option<SearchGap>,
+}
+
+impl System {
+    /// Finds it as this machine is now; `hidden` is not seen, but for tools that lie in it.
+    pub(super) fn find(environment: &Environment, hidden: &[PathBuf]) -> Self {
+        let (private, unsearched) = private_files::hidden(OWN.map(Path::new));
+        Self {
+            mounts: mounts(environment, hidden, private),
+            unsearched,
+        }
+    }
+}
+
+/// Returns what every command sees: without `private` files, and without what is `hidden`, but for tools that lie in it.
+fn mounts(environment: &Environment, hidden: &[PathBuf], private: Vec<Mount>) -> Vec<Mount> {
     let path = environment.get("PATH").map(OsString::as_os_str);
     let path = path.unwrap_or_default();
     let mut found: Vec<Mount> = SYSTEM.iter().filter_map(as_is).collect();
     found.extend(settings());
-    found.extend(hidden_beside_programs(OWN.map(Path::new)));
+    found.extend(private);
     for place in hidden.iter().filter(|place| place.is_dir()) {
         // Now, so that what is on the `PATH` there is shown all the same.
         if is_seen(&found, place) {
@@ -208,43 +225,6 @@ fn settings() -> Vec<Mount> {
     found
 }
 
-/// Hides each file below `roots` that its owner alone may read and nobody may start. Directories stay, and so does what a
-/// group may read: whole trees of tools are closed to others, as by an owner with the umask 027.
-fn hidden_beside_programs<'a>(roots: impl IntoIterator<Item = &'a Path>) -> Vec<Mount> {
-    // Behind a link it would lie elsewhere, and be seen there or not.
-    let is_real = |root: &&Path| there(root).as_deref() == Some(*root);
-    let roots = roots.into_iter().filter(is_real);
-    let mut open: VecDeque<_> = roots.map(|root| (root.to_owned(), 1)).collect();
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    while let Some((directory, depth)) = open.pop_front() {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            if found.len() == MOST_HIDDEN || looked_at == MOST_LOOKED_AT {
-                return found;
-            }
-            looked_at += 1;
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            if metadata.is_dir() && depth < DEPTH {
-                open.push_back((entry.path(), depth + 1));
-            } else if metadata.is_file() && is_private(&metadata) && !is_program(&metadata) {
-                found.push(Mount::Hide(entry.path()));
-            }
-        }
-    }
-    found
-}
-
-/// Says that nobody but its owner may read it.
-fn is_private(file: &Metadata) -> bool {
-    file.permissions().mode() & 0o044 == 0
-}
-
-/// Says that somebody may start it.
-fn is_program(file: &Metadata) -> bool {
-    file.permissions().mode() & 0o111 != 0
-}
-
 /// Says that what `mount` is to cover is still there.
 pub(super) fn lasts(mount: &Mount) -> bool {
     let is = |place: &Path, is_kind: fn(&FileType) -> bool| {
@@ -311,7 +291,7 @@ mod tests {
             ("HOME", home.clone().into_os_string()),
             ("PATH", std::env::join_paths(path).unwrap()),
         ]);
-        let found = mounts(&environment, &[]);
+        let found = System::find(&environment, &[]).mounts;
         let shown: Vec<_> = found
             .iter()
             .filter(|mount| mount.place().starts_with(&home))
@@ -354,7 +334,7 @@ mod tests {
             ("PATH", std::env::join_paths(path).unwrap()),
         ]);
         let shown = |root: &Path| -> BTreeSet<PathBuf> {
-            let found = mounts(&environment, &[]);
+            let found = System::find(&environment, &[]).mounts;
             let read = found.into_iter().filter_map(|mount| match mount {
                 Mount::Read(place) => Some(place),
                 _ => None,
@@ -391,85 +371,18 @@ mod tests {
         }
     }
 
-    /// Makes a file or, where its name ends with a slash, a directory.
-    fn make(place: &Path, mode: u32) {
-        if place.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            fs::create_dir_all(place).unwrap();
-        } else {
-            fs::create_dir_all(place.parent().unwrap()).unwrap();
-            fs::write(place, "").unwrap();
-        }
-        fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    #[test]
-    fn a_file_beside_programs_that_its_owner_alone_may_read_is_hidden_and_no_directory_is_closed() {
-        let base = tempfile::tempdir().unwrap();
-        let root = base.path().canonicalize().unwrap();
-        let place = |name: &str| root.join(name);
-        for (name, mode) in [
-            ("app/.env", 0o600),
-            ("app/README", 0o644),
-            ("bin/run", 0o711),
-            ("bin/wrapper", 0o700),
-            ("bin/notes", 0o600),
-            ("etc/own/token", 0o600),
-            ("kept/inner/key", 0o600),
-            ("kept/inner/deep/key", 0o600),
-            ("kept/inner/open", 0o644),
-            ("tool/bin/tool", 0o750),
-            ("tool/modules", 0o640),
-            ("app/", 0o755),
-            ("kept/inner/", 0o700),
-            ("kept/", 0o700),
-            ("tool/bin/", 0o750),
-            ("tool/", 0o750),
-        ] {
-            make(&place(name), mode);
-        }
-        let mut found = hidden_beside_programs([root.as_path()]);
-        found.sort_by(|one, other| one.place().cmp(other.place()));
-        assert_eq!(
-            found,
-            ["app/.env", "bin/notes", "etc/own/token", "kept/inner/key"]
-                .map(|name| Mount::Hide(place(name)))
-        );
-        assert!(found.iter().all(lasts));
-        fs::remove_file(place("app/.env")).unwrap();
-        assert_eq!(found.iter().filter(|mount| lasts(mount)).count(), 3);
-        // Where it is not what it is called, something else would be covered.
-        std::os::unix::fs::symlink(&root, place("link")).unwrap();
-        assert_eq!(hidden_beside_programs([place("link").as_path()]), []);
-    }
-
-    #[test]
-    fn beside_programs_the_nearest_files_are_hidden_first_and_only_so_many() {
-        let base = tempfile::tempdir().unwrap();
-        let root = base.path().canonicalize().unwrap();
-        for number in 0..MOST_HIDDEN {
-            make(&root.join(format!("many/keys/{number}")), 0o600);
-        }
-        make(&root.join("token"), 0o600);
-        let found = hidden_beside_programs([root.as_path()]);
-        assert_eq!(found.len(), MOST_HIDDEN);
-        assert!(found.contains(&Mount::Hide(root.join("token"))));
-        // What is looked at is bounded as well.
-        for number in 0..MOST_LOOKED_AT {
-            fs::create_dir(root.join(format!("{number}"))).unwrap();
-        }
-        assert!(hidden_beside_programs([root.as_path()]).len() < 2);
-    }
-
     #[test]
     fn however_much_others_may_not_read_among_settings_what_lies_beside_it_is_shown() {
         let base = tempfile::tempdir().unwrap();
         let place = |name: &str| base.path().join(name);
-        for number in 0..20 {
-            make(&place(&format!("ssl/own/{number}")), 0o600);
+        for name in ["ssl/own", "ssl/certs", "ssl"] {
+            fs::create_dir_all(place(name)).unwrap();
+            fs::set_permissions(place(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        make(&place("ssl/certs/ca.pem"), 0o644);
-        for name in ["ssl/own/", "ssl/certs/", "ssl/"] {
-            make(&place(name), 0o755);
+        let keys = (0..20).map(|number| (format!("ssl/own/{number}"), 0o600));
+        for (name, mode) in keys.chain([("ssl/certs/ca.pem".to_owned(), 0o644)]) {
+            fs::write(place(&name), "").unwrap();
+            fs::set_permissions(place(&name), fs::Permissions::from_mode(mode)).unwrap();
         }
         let mut found = Vec::new();
         closed_below(base.path(), DEPTH, &mut found);
@@ -481,7 +394,7 @@ mod tests {
     #[test]
     fn a_hidden_place_is_closed_but_for_what_the_path_names_in_it() {
         let environment = Environment::from_pairs([("PATH", "/usr/bin")]);
-        let found = mounts(&environment, &["/usr".into()]);
+        let found = System::find(&environment, &["/usr".into()]).mounts;
         let top = |place: &str| plan::top(&found, Path::new(place)).cloned();
         assert_eq!(top("/usr/share/x"), Some(Mount::Closed("/usr".into())));
         assert_eq!(top("/usr/bin/x"), Some(Mount::Read("/usr/bin".into())));

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_workspace::clone::{FileChange, FileKind};
 use ropewalk_workspace::commit::NewCommit;
-use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Git, GitError, UserRepository};
+use ropewalk_workspace::{
+    ChangeKind, ChangedFile, CommitMessage, Git, GitError, UserRepository, source,
+};
 
 use crate::world::{World, commit, environment, git, key, now, picture, poison};
 
@@ -355,6 +358,24 @@ async fn a_new_repository_holds_the_files_of_its_directory() -> anyhow::Result<(
     let made = UserRepository::create(&git, directory.path(), "main", "Begin").await?;
     assert!(!made.bare);
     assert_eq!(picture_of_head(directory.path())?, "main Begin README.md");
+    Ok(())
+}
+
+#[test]
+fn a_linked_worktree_has_its_git_directories_in_its_repository() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let linked = world.directory.path().join("linked");
+    let at = linked.display().to_string();
+    world.git(&["worktree", "add", "--quiet", "--detach", &at])?;
+    let shared = world.user.canonicalize()?.join(".git");
+    let own = shared.join("worktrees/linked");
+    assert_eq!(
+        source::git_directories(&world.user),
+        std::slice::from_ref(&shared)
+    );
+    assert_eq!(source::git_directories(&linked), [shared, own]);
+    let nowhere = source::git_directories(world.directory.path());
+    assert_eq!(nowhere, Vec::<PathBuf>::new());
     Ok(())
 }
 

@@ -9,9 +9,8 @@ use std::time::Duration;
 use nix::libc::SYS_prctl;
 use nix::unistd::geteuid;
 use ropewalk_workspace::sandbox::Denial;
-use tokio::sync::Mutex;
 
-use crate::ground::{CANARY, Ground, only_stopped, ways};
+use crate::ground::{CANARY, DISK, Ground, SHARED_MEMORY, only_stopped, ways};
 
 /// What an attack is after.
 pub(crate) struct Attack<'a> {
@@ -181,6 +180,7 @@ async fn no_daemon_lives_on() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
+    let _disk = DISK.lock().await;
     // Files may lie in memory, and are written no faster than the disk is looked at, so that their bound is the one that is met.
     for (line, told) in [
         (
@@ -211,9 +211,6 @@ async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
     .await
 }
 
-/// Held by who looks at what is gone from the disk, and by who removes much from it.
-static DISK: Mutex<()> = Mutex::const_new(());
-
 /// Fills files in a directory that it has closed to everybody, itself among them.
 const CLOSED: &str = "mkdir closed; for i in $(seq 3 9); do eval \"exec $i>closed/$i\"; done; chmod 0 closed; \
     for i in $(seq 3 9); do head -c 20M /dev/zero >&$i; sleep 0.05; done; \
@@ -227,6 +224,8 @@ const UNSEEN: &str = "perl -e 'syscall(PRCTL, 4, 0, 0, 0, 0) and die; my $part =
 #[tokio::test]
 async fn what_is_written_where_nobody_can_look_is_stopped() -> anyhow::Result<()> {
     let _disk = DISK.lock().await;
+    // What others have there would be held against a process that hides what it holds.
+    let _memory = SHARED_MEMORY.lock().await;
     let unseen = UNSEEN.replace("PRCTL", &SYS_prctl.to_string());
     for line in [CLOSED, &unseen] {
         only_stopped(line, "disk", None).await?;

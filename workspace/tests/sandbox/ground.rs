@@ -13,6 +13,7 @@ use ropewalk_workspace::{
     SandboxOptions,
 };
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 const HELPER: &str = env!("CARGO_BIN_EXE_ropewalk-sandbox");
@@ -25,6 +26,12 @@ pub(crate) const LIMITS: Limits = Limits {
     processes: 100,
     disk_bytes: 64 * 1024 * 1024,
 };
+
+/// Held by whoever looks at what is gone from the disk, and by whoever writes much to it and removes that again.
+pub(crate) static DISK: Mutex<()> = Mutex::const_new(());
+/// Held by whoever looks at what is gone from the memory that no process has for itself, and by whoever has much of it and
+/// gives that back; taken after [`DISK`].
+pub(crate) static SHARED_MEMORY: Mutex<()> = Mutex::const_new(());
 
 /// How commands are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

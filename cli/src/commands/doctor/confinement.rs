@@ -11,16 +11,25 @@ use crate::wiring;
 
 /// What the check is called.
 const CHECK: &str = "sandbox";
+/// What the check of files that are not hidden is called.
+const PRIVATE_FILES: &str = "private files";
 
-/// Names what confines commands, and what bounds their memory and processes.
+/// Names what confines commands, and what bounds their memory and processes; and what they may read since nobody looked at it.
 pub(super) async fn sandbox(project: &Project, environment: &Environment) -> Vec<Finding> {
     let found = wiring::confinement(project, environment).await;
     let level = match found {
         Ok(found) => match (found.sandbox, found.warning) {
             (Some(sandbox), _) => {
                 let level = named(sandbox.level(), has_landlock());
-                let level = Finding::new(CHECK, Fitness::Ok, level);
-                return vec![level, Finding::new("limits", Fitness::Ok, sandbox.hold())];
+                let mut findings = vec![
+                    Finding::new(CHECK, Fitness::Ok, level),
+                    Finding::new("limits", Fitness::Ok, sandbox.hold()),
+                ];
+                let unsearched = sandbox.unsearched();
+                findings.extend(
+                    unsearched.map(|there| Finding::new(PRIVATE_FILES, Fitness::Warn, there)),
+                );
+                return findings;
             }
             (None, Some(warning)) => return vec![Finding::new(CHECK, Fitness::Warn, warning)],
             (None, None) => Ok("off; every model is scripted".to_owned()),

@@ -149,36 +149,111 @@ fn without_a_path_commands_are_confined_all_the_same() {
     }
 }
 
+/// Lays an empty directory over `/opt`, for this process alone.
+fn cover_opt() {
+    let mut mount = Process::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "none", "/opt"]).status();
+    assert!(mounted.unwrap().success());
+}
+
+/// Says whether what only the person may see comes out where a check shows `files`, with the sandbox so.
+fn shows(world: &World, sandbox: &str, files: &[PathBuf]) -> bool {
+    assert!(world.repository().starts_with("/opt"));
+    // They are hidden for what they are, whoever may read them.
+    for place in [world.root(), world.repository().as_ref()] {
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place, open).unwrap();
+    }
+    let mut check = "cat".to_owned();
+    for file in files {
+        std::fs::write(file, "of-the-person-alone\n").unwrap();
+        check.push(' ');
+        check.push_str(&file.display().to_string());
+    }
+    world.write("../script.yaml", &one_task(&format!("{check}; false")));
+    let spec = specified(world);
+    let up = world.up_with(&[("ROPEWALK_SANDBOX", sandbox)]);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    world.run(&format!("spec approve {id} --hash {hash}"));
+    until(world, "question list", |asked| asked[0]["id"].is_string());
+    drop(up);
+    !holding(&world.state(), &["of-the-person-alone"]).is_empty()
+}
+
 #[test]
 fn the_checkout_of_a_person_is_not_shown_where_it_lies_among_programs() {
     if !namespaces::are_own() {
         let name = "guarding::confined::the_checkout_of_a_person_is_not_shown_where_it_lies_among_programs";
         return namespaces::run(name, &[("TMPDIR", OsStr::new("/opt"))]).unwrap();
     }
-    let mut mount = Process::new("mount");
-    let mounted = mount.args(["-t", "tmpfs", "none", "/opt"]).status();
-    assert!(mounted.unwrap().success());
+    cover_opt();
     for (sandbox, is_shown) in [("off", true), ("required", false)] {
         let world = World::scripted();
-        assert!(world.repository().starts_with("/opt"));
-        // It is hidden for what it is, whoever may read it.
-        for place in [world.root(), world.repository().as_ref()] {
-            let open = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(place, open).unwrap();
-        }
-        world.write_untrusted(".env", "of-the-person-alone\n");
-        let file = world.repository().join(".env");
-        let check = format!("cat {}; false", file.display());
-        world.write("../script.yaml", &one_task(&check));
-        let spec = specified(&world);
-        let up = world.up_with(&[("ROPEWALK_SANDBOX", sandbox)]);
-        let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
-        world.run(&format!("spec approve {id} --hash {hash}"));
-        until(&world, "question list", |asked| asked[0]["id"].is_string());
-        drop(up);
-        let found = holding(&world.state(), &["of-the-person-alone"]);
-        assert_eq!(!found.is_empty(), is_shown, "sandbox: {sandbox}: {found:?}");
+        let files = [world.repository().join(".env")];
+        let shown = shows(&world, sandbox, &files);
+        assert_eq!(shown, is_shown, "sandbox: {sandbox}");
     }
+}
+
+/// Makes the checkout of a world a linked worktree of a repository beside it; returns the git directories of both.
+fn link(world: &World) -> [PathBuf; 2] {
+    let (linked, main) = (world.repository(), world.root().join("main"));
+    let settings = std::fs::read_to_string(linked.join("ropewalk.toml")).unwrap();
+    world.git(&["checkout", "--quiet", "--detach"]);
+    std::fs::rename(&linked, &main).unwrap();
+    let mut add = Process::new("git");
+    add.args(["worktree", "add", "--quiet"])
+        .arg(&linked)
+        .arg("main");
+    assert!(add.current_dir(&main).status().unwrap().success());
+    world.write("ropewalk.toml", &settings);
+    let shared = main.join(".git");
+    [shared.join("worktrees/app"), shared]
+}
+
+#[test]
+fn the_repository_of_a_linked_worktree_is_not_shown_where_it_lies_among_programs() {
+    if !namespaces::are_own() {
+        let name = "guarding::confined::the_repository_of_a_linked_worktree_is_not_shown_where_it_lies_among_programs";
+        return namespaces::run(name, &[("TMPDIR", OsStr::new("/opt"))]).unwrap();
+    }
+    cover_opt();
+    for (sandbox, is_shown) in [("off", true), ("required", false)] {
+        let world = World::scripted();
+        let [own, shared] = link(&world);
+        let main = shared.with_file_name(".env");
+        let files = [own.join("canary"), shared.join("canary"), main];
+        let shown = shows(&world, sandbox, &files);
+        assert_eq!(shown, is_shown, "sandbox: {sandbox}");
+    }
+}
+
+#[test]
+fn where_not_all_was_looked_at_for_private_files_the_doctor_and_a_start_say_so() {
+    if !namespaces::are_own() {
+        let name = "guarding::confined::where_not_all_was_looked_at_for_private_files_the_doctor_and_a_start_say_so";
+        return namespaces::run(name, &[]).unwrap();
+    }
+    cover_opt();
+    for number in 0..17_000 {
+        std::fs::create_dir(format!("/opt/{number}")).unwrap();
+    }
+    let world = World::scripted();
+    let mut doctor = world.ropewalk(["doctor", "--json"]);
+    let (verdict, detail) = told(&doctor.assert().get_output().stdout, "private files");
+    assert_eq!(verdict, "warn");
+    for wanted in [
+        "commands may read private files in `/opt` and ",
+        "nothing is looked at behind 16384 entries; keep such files elsewhere",
+    ] {
+        assert!(detail.contains(wanted), "{detail}");
+    }
+    let mut doctor = world.ropewalk(["doctor"]);
+    let said = doctor.assert().get_output().stdout.clone();
+    assert!(String::from_utf8_lossy(&said).contains(&detail));
+    drop(world.up());
+    let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+    assert!(log.contains(&detail), "{log}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Counts what a command holds on the disk, which takes as long as there are files.
 
+use std::cell::LazyCell;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
 use super::pace::{BlindSpot, Pace};
-use super::processes::{self, nameless};
+use super::processes::{MemoryDevices, Process, nameless};
 use crate::sandbox::plan::Plan;
 
 /// The bits of a mode by which anybody passes through a directory.
@@ -40,8 +41,8 @@ impl Before {
 /// what looks like nothing. What the command hides cannot be counted; then it is what is gone from the disk.
 pub(super) struct DiskWatch<'a> {
     before: &'a Before,
-    /// By what files in memory without a name are known.
-    device: Option<u64>,
+    /// What lies there is memory, and not counted here.
+    devices: &'a MemoryDevices,
     pace: Pace,
     /// Directories and processes that hide what they hold.
     blind_spot: BlindSpot,
@@ -50,10 +51,10 @@ pub(super) struct DiskWatch<'a> {
 }
 
 impl<'a> DiskWatch<'a> {
-    pub(super) fn new(before: &'a Before, device: Option<u64>) -> Self {
+    pub(super) fn new(before: &'a Before, devices: &'a MemoryDevices) -> Self {
         Self {
             before,
-            device,
+            devices,
             pace: Pace::new(),
             blind_spot: BlindSpot::default(),
             held_before: None,
@@ -61,31 +62,39 @@ impl<'a> DiskWatch<'a> {
     }
 
     /// Says what the command did where it wrote more than it may, as far as can be told.
-    pub(super) fn exceeded(&mut self, plan: &Plan) -> Option<String> {
-        let most = plan.limits.disk_bytes;
+    ///
+    /// It takes `processes`, all that there are, only where it counts.
+    pub(super) fn exceeded(
+        &mut self,
+        plan: &Plan,
+        processes: &LazyCell<Vec<Process>>,
+    ) -> Option<String> {
+        let limit = plan.limits.disk_bytes;
         let gone = gone_at_most(&self.before.free, &free_bytes(plan));
-        if !self.pace.is_due(gone > most) {
+        if !self.pace.is_due(gone > limit) {
             return None;
         }
         let begun = Instant::now();
+        // First, while those are all that there are: the rest takes as long as the command has files. A file that is removed
+        // between the two is in neither count until the next.
+        let open = nameless(processes, self.devices);
         let held = held_bytes(plan, self.before.at);
-        let open = nameless(&processes::all(), self.device);
         self.pace.counted(begun);
         let before = *self.held_before.get_or_insert(held.unchanged);
         let wrote = held.all().saturating_add(open.removed);
         let is_unseen = self.blind_spot.lasts(held.is_partial || open.is_partial);
         let wrote = wrote.saturating_sub(before);
-        reason((wrote, is_unseen.then_some(gone)), most)
+        reason((wrote, is_unseen.then_some(gone)), limit)
     }
 }
 
 /// Says what is too much: what was counted, else all that is gone from the disk, where the command hides what it holds.
-fn reason((wrote, gone): (u64, Option<u64>), most: u64) -> Option<String> {
-    if wrote > most {
-        let most = mebibytes(most);
-        return Some(format!("it wrote more than {most} MiB to the disk"));
+fn reason((wrote, gone): (u64, Option<u64>), limit: u64) -> Option<String> {
+    if wrote > limit {
+        let limit = mebibytes(limit);
+        return Some(format!("it wrote more than {limit} MiB to the disk"));
     }
-    let gone = mebibytes(gone.filter(|gone| *gone > most)?);
+    let gone = mebibytes(gone.filter(|gone| *gone > limit)?);
     Some(format!(
         "it hides what it holds, and {gone} MiB of the disk are gone"
     ))

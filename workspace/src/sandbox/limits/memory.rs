@@ -9,7 +9,7 @@ use std::time::Instant;
 use nix::sys::statvfs::statvfs;
 
 use super::pace::{BlindSpot, Pace};
-use super::processes::{Process, nameless};
+use super::processes::{MemoryDevices, Process, nameless};
 use crate::sandbox::SCRATCH_BYTES;
 use crate::sandbox::plan::{Mount, Plan};
 
@@ -42,8 +42,7 @@ impl Before {
 /// Counts the memory that a command takes up.
 pub(super) struct MemoryWatch<'a> {
     before: &'a Before,
-    /// By what files in memory without a name are known.
-    device: Option<u64>,
+    devices: &'a MemoryDevices,
     pace: Pace,
     /// Processes that hide what they hold open.
     blind_spot: BlindSpot,
@@ -52,10 +51,10 @@ pub(super) struct MemoryWatch<'a> {
 }
 
 impl<'a> MemoryWatch<'a> {
-    pub(super) fn new(before: &'a Before, device: Option<u64>) -> Self {
+    pub(super) fn new(before: &'a Before, devices: &'a MemoryDevices) -> Self {
         Self {
             before,
-            device,
+            devices,
             pace: Pace::new(),
             blind_spot: BlindSpot::default(),
             of_others: 0,
@@ -70,8 +69,8 @@ impl<'a> MemoryWatch<'a> {
         let mapped: u64 = processes.iter().map(|process| process.mapped_bytes).sum();
         let grown = shared_bytes().saturating_sub(self.before.shared_bytes);
         let seems = mapped.saturating_add(grown.saturating_sub(self.of_others));
-        let most = plan.limits.memory_bytes;
-        if !self.pace.is_due(seems > most) {
+        let limit = plan.limits.memory_bytes;
+        if !self.pace.is_due(seems > limit) {
             return None;
         }
         let begun = Instant::now();
@@ -79,7 +78,7 @@ impl<'a> MemoryWatch<'a> {
         let all = left.saturating_add(hidden);
         let is_too_much = |left: u64| {
             // Whatever several processes map counts for each of them so far.
-            mapped.saturating_add(left) > most && shared_out(processes, left) > most
+            mapped.saturating_add(left) > limit && shared_out(processes, left) > limit
         };
         let reason = if !is_too_much(all) {
             None
@@ -98,7 +97,7 @@ impl<'a> MemoryWatch<'a> {
     /// Counts what lies in memory without a process that maps it, of the bytes by which all such has `grown`; the second
     /// count is of what is hidden.
     fn left(&mut self, plan: &Plan, processes: &[Process], grown: u64) -> (u64, u64) {
-        let open = nameless(processes, self.device);
+        let open = nameless(processes, self.devices);
         let left = open.in_memory + in_directories(plan) + in_lists();
         self.of_others = grown.saturating_sub(left);
         // What is hidden may be all that there is more of.
@@ -123,19 +122,24 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     Some(count * 1024)
 }
 
-/// Returns what the files of the directories in memory take up that go with the command.
+/// Returns what the files of the directories in memory take up that go with the command, removed ones among them.
 fn in_directories(plan: &Plan) -> u64 {
+    directories(plan).map(taken_up).sum()
+}
+
+/// Lists the directories in memory that go with the command.
+pub(super) fn directories(plan: &Plan) -> impl Iterator<Item = &Path> {
     let scratch = plan.laid().filter_map(|mount| match mount {
         Mount::Scratch(place) => Some(place.as_path()),
         _ => None,
     });
-    let is_covered = |device: &Path| {
+    let is_covered = move |device: &Path| {
         let mut mounts = plan.mounts.iter();
         mounts.any(|mount| device.starts_with(mount.place()))
     };
     let devices = DEVICES.iter().map(Path::new);
-    let devices = devices.filter(|device| !is_covered(device));
-    scratch.chain(devices).map(taken_up).sum()
+    let devices = devices.filter(move |device| !is_covered(device));
+    scratch.chain(devices)
 }
 
 /// One that was closed to this process, too, may be full.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How often it is counted where nothing looks like too much.
-const PERIOD: Duration = Duration::from_secs(1);
+const COUNT_PERIOD: Duration = Duration::from_secs(1);
 /// The time between two such counts, in times of how long the last one took: a twentieth of a processor at most.
 const SHARE: u32 = 20;
 /// How long something is hidden until it counts as much as may lie there: tests close a directory for a moment.
@@ -28,7 +28,7 @@ impl Pace {
         let pause = if seems_too_much {
             self.took
         } else {
-            PERIOD.max(self.took * SHARE)
+            COUNT_PERIOD.max(self.took * SHARE)
         };
         self.counted.elapsed() >= pause
     }

@@ -94,10 +94,31 @@ impl Line {
     }
 }
 
+/// By which devices files are known to lie in memory.
+#[derive(Debug)]
+pub(super) struct MemoryDevices {
+    /// That of files that never had a name; none where none can be made.
+    nameless: Option<u64>,
+    /// Those of directories that are counted as a whole, with what was removed from them.
+    directories: Vec<u64>,
+}
+
+impl MemoryDevices {
+    /// Finds them, for `directories` that are counted as a whole.
+    pub(super) fn find<'a>(directories: impl Iterator<Item = &'a Path>) -> Self {
+        let made = in_memory("device").and_then(|file| file.metadata().ok());
+        let directories = directories.filter_map(|directory| fs::metadata(directory).ok());
+        Self {
+            nameless: made.map(|file| file.dev()),
+            directories: directories.map(|directory| directory.dev()).collect(),
+        }
+    }
+}
+
 /// What files take up that have no name and that a process holds open.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamelessBytes {
-    /// Those that were removed.
+    /// Those that were removed from the disk.
     pub(super) removed: u64,
     /// Those that never had one, and lie in memory.
     pub(super) in_memory: u64,
@@ -105,10 +126,10 @@ pub(super) struct NamelessBytes {
     pub(super) is_partial: bool,
 }
 
-/// Counts what `processes` hold open; files in memory are known by their `device`.
+/// Counts what `processes` hold open; files in memory are known by their `devices`.
 ///
 /// It asks for each open file of each process, which takes some 2 µs, so that it is done at a pace.
-pub(super) fn nameless(processes: &[Process], device: Option<u64>) -> NamelessBytes {
+pub(super) fn nameless(processes: &[Process], devices: &MemoryDevices) -> NamelessBytes {
     let mut counted = NamelessBytes::default();
     let mut files = BTreeMap::new();
     for process in processes {
@@ -129,18 +150,13 @@ pub(super) fn nameless(processes: &[Process], device: Option<u64>) -> NamelessBy
         }
     }
     for ((on, _), bytes) in files {
-        if Some(on) == device {
+        if Some(on) == devices.nameless {
             counted.in_memory += bytes;
-        } else {
+        } else if !devices.directories.contains(&on) {
             counted.removed += bytes;
         }
     }
     counted
-}
-
-/// Returns the device of files that lie in memory and have no name; none where none can be made.
-pub(super) fn device_of_memory() -> Option<u64> {
-    Some(in_memory("device")?.metadata().ok()?.dev())
 }
 
 /// Makes a file in memory that has no name; none where none can be made.
@@ -155,6 +171,7 @@ fn in_memory(called: &str) -> Option<File> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -177,13 +194,39 @@ mod tests {
     fn files_without_a_name_are_counted_where_they_lie() {
         let own = PathBuf::from(format!("/proc/{}", std::process::id()));
         let own = [Process::look(own).unwrap()];
-        let device = device_of_memory();
-        let before = nameless(&own, device);
+        let devices = MemoryDevices::find(std::iter::empty());
+        let before = nameless(&own, &devices);
         let mut file = in_memory("test").unwrap();
         file.write_all(&vec![1; 64 * 1024]).unwrap();
-        let after = nameless(&own, device);
+        let after = nameless(&own, &devices);
         assert!(after.in_memory >= before.in_memory + 64 * 1024, "{after:?}");
         assert!(own[0].runs() && !after.is_partial);
         assert!(own[0].mapped_bytes > 0);
+    }
+
+    #[test]
+    fn what_was_removed_from_a_directory_that_is_counted_as_a_whole_is_not_counted_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = tempfile::tempfile_in(directory.path()).unwrap();
+        file.write_all(&vec![1; 64 * 1024]).unwrap();
+        // It holds nothing else open that has no name.
+        let mut holder = Command::new("sleep")
+            .arg("60")
+            .stdin(file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let process = Process::look(PathBuf::from(format!("/proc/{}", holder.id())));
+        let counted = process.map(|process| {
+            let elsewhere = MemoryDevices::find(std::iter::empty());
+            let there = MemoryDevices::find([directory.path()].into_iter());
+            [elsewhere, there].map(|devices| nameless(std::slice::from_ref(&process), &devices))
+        });
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let [elsewhere, there] = counted.unwrap();
+        assert!(elsewhere.removed >= 64 * 1024, "{elsewhere:?}");
+        assert_eq!(there, NamelessBytes::default());
     }
 }
