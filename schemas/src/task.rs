@@ -259,18 +259,30 @@ pub struct Task {
     /// What it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitReason>,
-    /// Since when it wants its files; kept until it gets them, so that who came first goes first.
+    /// Since when it waits for that, or for others of its kind; none where it waits for nothing, and where that was written down
+    /// before the time was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waits_since: Option<DateTime<Utc>>,
+    pub waiting_since: Option<DateTime<Utc>>,
+    /// Since when it wants its files, whether it waits or is ready in between; kept until it gets them, so that who came first goes
+    /// first.
+    #[serde(
+        rename = "waits_since",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub wants_files_since: Option<DateTime<Utc>>,
     /// What it asked of the owners of files, oldest first.
     #[serde(default)]
     pub change_requests: Vec<ChangeRequest>,
     /// The open question about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,
-    /// The chain of tasks that blocks it, the failed one last.
+    /// The chain of tasks that blocks it, the failed one last; of a task that was left out with one that it needs, the chain to that.
     #[serde(default)]
     pub blocked_by: Vec<TaskId>,
+    /// Who left it out; none where a task that it needs was left out, and where that was written down before the name was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_by: Option<String>,
     /// Tries begun, over all attempts: each that comes to the gate is one; what goes there again as it is, is no other.
     pub attempts: u32,
     /// Counted tries in this round.
@@ -502,10 +514,12 @@ impl Task {
             state: TaskState::Pending,
             reason: None,
             waiting_for: None,
-            waits_since: None,
+            waiting_since: None,
+            wants_files_since: None,
             change_requests: Vec::new(),
             question: None,
             blocked_by: Vec::new(),
+            skipped_by: None,
             attempts: 0,
             tries: 0,
             installs: 0,

@@ -181,7 +181,7 @@ pub(crate) fn lock_request(shared: &SharedState, context: &Context, task: &Task)
         files: locked_files(task),
         ttl: shared.options.lease,
         reason: format!("task {} of {}", task.id, task.build),
-        since: task.waits_since.unwrap_or_else(|| context.now()),
+        since: task.wants_files_since.unwrap_or_else(|| context.now()),
     }
 }
 

@@ -272,6 +272,7 @@ impl ReviewedBuild {
             text: lines.join("; "),
             state: task.state,
             reason: task.reason.clone().unwrap_or_default(),
+            skipped_by: task.skipped_by.clone(),
             elsewhere: self.is_kept(task) || self.is_passed_on(task) || self.is_left_alone(task),
             granted: attempts
                 .flat_map(|attempt| attempt.granted.iter().map(ToString::to_string))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_desk::views::why;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -142,10 +143,12 @@ async fn build(store: &Store, idea: &Slug) -> Result<Option<BuildReport>, ReadEr
     tasks.sort_by_key(|task| (task.completed_at, task.number));
     let reason = match build.state {
         BuildState::Succeeded => None,
-        _ => build
-            .reason
-            .clone()
-            .or_else(|| tasks.iter().find_map(|task| task.reason.clone())),
+        _ => build.reason.clone().or_else(|| {
+            tasks
+                .iter()
+                .map(|task| why::reason(task))
+                .find(|reason| !reason.is_empty())
+        }),
     };
     let in_state = |state| tasks.iter().filter(|task| task.state == state).count();
     Ok(Some(BuildReport {

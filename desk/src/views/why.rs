@@ -12,7 +12,7 @@ pub fn build(build: &Build, outage: Option<&Outage>) -> Option<String> {
     }
 }
 
-/// Says why a task does not run, if there is anything to say.
+/// Says why a task does not run, if there is anything to say; since when it waits and who left it out, where that is known.
 pub fn task(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
     if let Some(next) = build.continued_by
         && !matches!(task.state, TaskState::Complete | TaskState::Skipped)
@@ -28,6 +28,30 @@ pub fn task(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
     {
         return why;
     }
+    let reason = reason(task);
+    let Some(since) = task.waiting_since else {
+        return reason;
+    };
+    let since = since.format("waiting since %Y-%m-%d %H:%M:%S UTC");
+    match reason.as_str() {
+        "" => since.to_string(),
+        reason => format!("{reason} ({since})"),
+    }
+}
+
+/// Says why a task stands as it does, and who left it out, where that is known; empty where there is nothing to say.
+pub fn reason(task: &Task) -> String {
+    let reason = own_reason(task);
+    match &task.skipped_by {
+        // Not everybody says why.
+        Some(by) if reason.is_empty() => format!("skipped by {by}"),
+        Some(by) => format!("skipped by {by}: {reason}"),
+        None => reason,
+    }
+}
+
+/// Says why a task stands as it does: for a reason of its own, else for what it holds.
+fn own_reason(task: &Task) -> String {
     let blocked = task
         .blocked_by
         .iter()
@@ -83,6 +107,71 @@ mod tests {
             whole.extend(change);
         }
         serde_json::from_value(whole).unwrap()
+    }
+
+    fn task(change: Value) -> Task {
+        let mut whole = json!({
+            "build": "00000000-0000-7000-8000-000000000001", "id": "T-1", "number": 1, "state": "waiting",
+            "block": {
+                "id": "T-1", "action": "CREATE", "file": "a.txt",
+                "validation": { "command": "true", "expected": "exit 0" },
+            },
+            "attempts": 0, "tries": 0, "installs": 0, "rebases": 0,
+        });
+        if let (Value::Object(whole), Value::Object(change)) = (&mut whole, change) {
+            whole.extend(change);
+        }
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_task_says_since_when_it_waits_and_who_left_it_out_where_that_is_known() {
+        let since = "2026-03-01T08:00:07Z";
+        let question = "00000000-0000-7000-8000-000000000004";
+        let rows = [
+            (
+                json!({ "reason": "waits for `a.txt`", "waiting_since": since }),
+                "waits for `a.txt` (waiting since 2026-03-01 08:00:07 UTC)",
+            ),
+            (
+                json!({ "question": question, "waiting_since": since }),
+                "waits for an answer to question 00000000-0000-7000-8000-000000000004 \
+                 (waiting since 2026-03-01 08:00:07 UTC)",
+            ),
+            (
+                json!({ "waiting_since": since }),
+                "waiting since 2026-03-01 08:00:07 UTC",
+            ),
+            // Nothing is made up for a record of before; and since when it wants its files is something else.
+            (
+                json!({ "reason": "waits for `a.txt`", "waits_since": since }),
+                "waits for `a.txt`",
+            ),
+            (
+                json!({ "state": "skipped", "reason": "nobody wants it", "skipped_by": "ada" }),
+                "skipped by ada: nobody wants it",
+            ),
+            (
+                json!({ "state": "skipped", "reason": "", "skipped_by": "ada" }),
+                "skipped by ada",
+            ),
+            (
+                json!({ "state": "skipped", "reason": "skipped by ada: nobody wants it" }),
+                "skipped by ada: nobody wants it",
+            ),
+            (
+                json!({ "state": "skipped", "reason": "needs `T-2`, which was skipped", "blocked_by": ["T-2"] }),
+                "needs `T-2`, which was skipped",
+            ),
+        ];
+        for (change, told) in rows {
+            let task = task(change.clone());
+            assert_eq!(
+                super::task(&build(json!({})), None, &task),
+                told,
+                "{change}"
+            );
+        }
     }
 
     #[test]

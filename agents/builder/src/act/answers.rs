@@ -157,7 +157,8 @@ async fn standing_task(
     match Fate::of(trigger, answer) {
         Fate::Skip => {
             let by = &answer.answered_by;
-            control::skip(shared, context, build, task, by, "skipped by answer").await
+            let why = "the answer to its question";
+            control::skip(shared, context, build, task, by, why).await
         }
         Fate::Leave { told } => {
             control::apply(shared, context, about, Input::Leave { told }, None).await

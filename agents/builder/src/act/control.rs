@@ -59,6 +59,7 @@ pub(super) async fn resume(
                 BuildState::Paused,
                 State::Waiting {
                     on: On::Check { .. } | On::Quota { .. } | On::Budget { .. } | On::Outage,
+                    ..
                 },
             ) => Input::Resume,
             (BuildState::Stopped | BuildState::Failed, State::Failed { .. }) => {

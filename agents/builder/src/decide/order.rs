@@ -77,14 +77,20 @@ pub fn may_begin(order: &[TaskId], tasks: &[Task], task: &TaskId) -> bool {
 fn leave_to_elders(ready: &mut Vec<&Task>) {
     let elders: Vec<(DateTime<Utc>, NaturalName<'_>, Vec<String>)> = ready
         .iter()
-        .filter_map(|task| Some((task.waits_since?, NaturalName(task.id.as_str()), keys(task))))
+        .filter_map(|task| {
+            Some((
+                task.wants_files_since?,
+                NaturalName(task.id.as_str()),
+                keys(task),
+            ))
+        })
         .collect();
     ready.retain(|task| {
         let files = keys(task);
         !elders.iter().any(|(since, elder, theirs)| {
             let id = NaturalName(task.id.as_str());
             let goes_first = task
-                .waits_since
+                .wants_files_since
                 .is_none_or(|own| (*since, *elder) < (own, id));
             *elder != id && goes_first && theirs.iter().any(|file| files.contains(file))
         })
@@ -181,7 +187,7 @@ mod tests {
     fn who_waited_longer_for_a_file_goes_first_whatever_else_orders_them() {
         let waited = |id: &str, seconds| {
             let mut waited = task(id, TaskState::Ready, &[]);
-            waited.waits_since = Some(noon() + chrono::TimeDelta::seconds(seconds));
+            waited.wants_files_since = Some(noon() + chrono::TimeDelta::seconds(seconds));
             waited.block.file = RepoPath::parse("shared").unwrap();
             waited
         };

@@ -31,6 +31,9 @@ pub enum State {
     Waiting {
         /// What.
         on: On,
+        /// Since when it waits for that, or for others of its kind; none where the record is older than the field. Since when it
+        /// wants its files is no part of a state: `Task::wants_files_since`.
+        since: Option<DateTime<Utc>>,
     },
     /// Cannot go on by itself.
     Blocked {
@@ -44,8 +47,8 @@ pub enum State {
     },
     /// Left out.
     Skipped {
-        /// The chain of tasks that it needs, the one that was left out last; empty where the word was about itself.
-        with: Vec<TaskId>,
+        /// By whom, or with what.
+        by: Skipper,
     },
     /// Landed with the evidence of the gate.
     Complete {
@@ -116,6 +119,18 @@ pub enum Blocker {
     Owner,
 }
 
+/// What leaves a task out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Skipper {
+    /// Somebody, whose word was about the task itself.
+    Person {
+        /// Who; none where the record is older than the field.
+        name: Option<String>,
+    },
+    /// The chain of tasks that it needs, the one that was left out last; never empty.
+    Needed(Vec<TaskId>),
+}
+
 impl Phase {
     /// Returns the phase that follows.
     pub const fn next(self) -> Option<Self> {
@@ -155,7 +170,10 @@ impl State {
             TaskState::Validating => running(Phase::Validating),
             TaskState::Landing => running(Phase::Landing),
             TaskState::Waiting => match On::of(task) {
-                Some(on) => Self::Waiting { on },
+                Some(on) => Self::Waiting {
+                    on,
+                    since: task.waiting_since,
+                },
                 None => Self::Ready { not_before: None },
             },
             TaskState::Blocked => Self::Blocked {
@@ -169,7 +187,13 @@ impl State {
                 question: task.question,
             },
             TaskState::Skipped => Self::Skipped {
-                with: task.blocked_by.clone(),
+                by: if task.blocked_by.is_empty() {
+                    Skipper::Person {
+                        name: task.skipped_by.clone(),
+                    }
+                } else {
+                    Skipper::Needed(task.blocked_by.clone())
+                },
             },
             TaskState::Complete => Self::Complete {
                 commit: task.commit.clone(),
@@ -182,21 +206,33 @@ impl State {
     pub fn write(self, task: &mut Task) {
         task.state = self.written();
         task.waiting_for = None;
+        task.waiting_since = None;
         task.not_before = None;
         task.question = None;
         task.blocked_by.clear();
+        task.skipped_by = None;
         task.attempt = None;
         match self {
             Self::Pending => {}
             Self::Ready { not_before } => task.not_before = not_before,
             Self::Running { attempt, .. } => task.attempt = Some(attempt),
-            Self::Waiting { on } => on.write(task),
+            Self::Waiting { on, since } => {
+                task.waiting_since = since;
+                on.write(task);
+            }
             Self::Blocked { by } => match by {
                 Blocker::Failed(chain) => task.blocked_by = chain,
                 Blocker::Owner => {}
             },
             Self::Failed { question } => task.question = question,
-            Self::Skipped { with } => task.blocked_by = with,
+            Self::Skipped { by } => match by {
+                Skipper::Person { name } => task.skipped_by = name,
+                Skipper::Needed(chain) => {
+                    // It would be read as the word of somebody.
+                    debug_assert!(!chain.is_empty(), "left out with no task");
+                    task.blocked_by = chain;
+                }
+            },
             Self::Complete { commit, at } => {
                 task.commit = commit;
                 task.completed_at = Some(at);
@@ -229,6 +265,7 @@ impl State {
             Self::Failed { question }
             | Self::Waiting {
                 on: On::Person { question } | On::Budget { question } | On::Check { question },
+                ..
             } => *question,
             _ => None,
         }
@@ -254,6 +291,11 @@ impl On {
             },
             WaitReason::Outage => Self::Outage,
         })
+    }
+
+    /// Returns whether it is of the same kind as `other`, whoever has the files or what question is open.
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
     fn write(self, task: &mut Task) {
@@ -298,3 +340,6 @@ pub(crate) fn close_requests(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,13 +114,16 @@ async fn wake(
         let input = match State::of(task) {
             State::Waiting {
                 on: On::Quota { until },
+                ..
             } if until.is_none_or(|due| due <= context.now()) => Input::Tick,
-            State::Waiting { on: On::Outage }
+            State::Waiting { on: On::Outage, .. }
                 if !outages::is_awaited(shared, context, task).await? =>
             {
                 Input::ProviderBack
             }
-            State::Waiting { on: On::Files(by) } if !scene.is_stopped() => {
+            State::Waiting {
+                on: On::Files(by), ..
+            } if !scene.is_stopped() => {
                 let request = lock_request(shared, context, task);
                 let obstacles = Obstacles::of(context, request).await?;
                 if obstacles.is_empty() {

@@ -8,7 +8,7 @@ use ropewalk_builder::decide::failure::Answer;
 use ropewalk_builder::decide::readiness::Edges;
 use ropewalk_builder::machine::build;
 use ropewalk_builder::machine::task::{
-    Blocker, FailedAttempt, Files, Input, On, Phase, State, apply,
+    Blocker, FailedAttempt, Files, Input, On, Phase, Skipper, State, apply,
 };
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
@@ -42,7 +42,10 @@ pub(crate) fn task_states() -> Vec<State> {
         On::Budget { question: None },
         On::Check { question },
     ]
-    .map(|on| State::Waiting { on });
+    .map(|on| State::Waiting {
+        on,
+        since: Some(noon()),
+    });
     let chain = vec![id(1)];
     let mut states = vec![
         State::Pending,
@@ -52,8 +55,14 @@ pub(crate) fn task_states() -> Vec<State> {
         },
         State::Blocked { by: Blocker::Owner },
         State::Failed { question },
-        State::Skipped { with: Vec::new() },
-        State::Skipped { with: chain },
+        State::Skipped {
+            by: Skipper::Person {
+                name: Some("ada".to_owned()),
+            },
+        },
+        State::Skipped {
+            by: Skipper::Needed(chain),
+        },
         State::Complete {
             commit: None,
             at: noon(),
@@ -61,7 +70,21 @@ pub(crate) fn task_states() -> Vec<State> {
     ];
     states.extend(running);
     states.extend(waiting);
+    states.extend(states_of_before());
     states
+}
+
+/// Lists the states as records hold them that are older than a field.
+fn states_of_before() -> [State; 2] {
+    [
+        State::Waiting {
+            on: On::Outage,
+            since: None,
+        },
+        State::Skipped {
+            by: Skipper::Person { name: None },
+        },
+    ]
 }
 
 fn failure() -> Failure {

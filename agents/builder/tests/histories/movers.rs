@@ -2,7 +2,7 @@
 //! exhaustive: a new state has to say who moves it.
 
 use ropewalk_builder::machine::build;
-use ropewalk_builder::machine::task::{Blocker, On, State};
+use ropewalk_builder::machine::task::{Blocker, On, Skipper, State};
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wait::Resource;
@@ -61,10 +61,12 @@ fn task(world: &World, place: usize) -> Result<(), String> {
         State::Pending if world.is_over() || !begun => Ok(()),
         State::Pending => needed(world, place),
         State::Running { attempt, .. } => running(world, place, attempt),
+        // No transition loses when a wait began, nor who left a task out.
+        State::Waiting { since: None, .. } => Err("waits, and nobody knows since when".to_owned()),
         // The end of its build, as soon as nothing of it runs; after that the build of the later revision, which does it anew, or
         // nobody.
         State::Waiting { .. } | State::Failed { .. } if world.is_given_up() => Ok(()),
-        State::Waiting { on } => match on {
+        State::Waiting { on, .. } => match on {
             On::Files(_) => waits(world, place, Option::is_none),
             On::Person { question } | On::Check { question } => open(world, question),
             On::Quota { until } => {
@@ -105,12 +107,15 @@ fn task(world: &World, place: usize) -> Result<(), String> {
         State::Failed {
             question: Some(question),
         } => open(world, Some(question)),
-        State::Skipped { with } if !with.is_empty() => culprit(world, &with, TaskState::Skipped),
+        State::Skipped { by } => match by {
+            Skipper::Needed(chain) => culprit(world, &chain, TaskState::Skipped),
+            Skipper::Person { name: Some(_) } => Ok(()),
+            Skipper::Person { name: None } => {
+                Err("was left out, and nobody knows by whom".to_owned())
+            }
+        },
         // A loop, as soon as the build lets it; a person, as the end of the build tells; nobody, since it has ended.
-        State::Ready { .. }
-        | State::Failed { question: None }
-        | State::Skipped { .. }
-        | State::Complete { .. } => Ok(()),
+        State::Ready { .. } | State::Failed { question: None } | State::Complete { .. } => Ok(()),
     }
 }
 
@@ -199,7 +204,8 @@ fn paused(world: &World, why: PauseReason) -> Result<(), String> {
                     matches!(
                         state,
                         State::Waiting {
-                            on: On::Check { .. }
+                            on: On::Check { .. },
+                            ..
                         }
                     )
                 })
@@ -208,18 +214,22 @@ fn paused(world: &World, why: PauseReason) -> Result<(), String> {
             matches!(
                 state,
                 State::Waiting {
-                    on: On::Quota { .. }
+                    on: On::Quota { .. },
+                    ..
                 }
             )
         }),
-        PauseReason::Outage => some(&|state| matches!(state, State::Waiting { on: On::Outage })),
+        PauseReason::Outage => {
+            some(&|state| matches!(state, State::Waiting { on: On::Outage, .. }))
+        }
         PauseReason::Budget => {
             !world.build_waits.is_empty()
                 || some(&|state| {
                     matches!(
                         state,
                         State::Waiting {
-                            on: On::Budget { .. }
+                            on: On::Budget { .. },
+                            ..
                         }
                     )
                 })

@@ -298,6 +298,7 @@ pub(crate) fn resume(world: &mut World) {
                 BuildState::Paused,
                 State::Waiting {
                     on: On::Check { .. } | On::Quota { .. } | On::Budget { .. } | On::Outage,
+                    ..
                 },
             ) => Input::Resume,
             (BuildState::Stopped | BuildState::Failed, State::Failed { .. }) => {

@@ -32,6 +32,8 @@ pub struct PlannedTask {
     pub state: TaskState,
     /// Why it ended so.
     pub reason: String,
+    /// Who left it out, where a word was about itself.
+    pub skipped_by: Option<String>,
     /// Whether this build need not answer for it: the one before does, in which it landed, or one after, which ended this one early,
     /// or nobody, since a person ended this one before it was begun.
     pub elsewhere: bool,
@@ -69,8 +71,15 @@ fn left_out(task: &PlannedTask) -> Divergence {
             .files
             .first()
             .map_or_else(String::new, |file| planned(task, file)),
-        actual: format!("{}: {}", task.state, task.reason),
+        actual: ended(task),
     }
+}
+
+/// Says how a task ended, by whom where it was left out, and why.
+fn ended(task: &PlannedTask) -> String {
+    let by = task.skipped_by.as_ref();
+    let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+    format!("{}{by}: {}", task.state, task.reason)
 }
 
 /// Names a file of a task, and how what is wanted of the task begins.

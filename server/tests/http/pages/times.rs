@@ -1,9 +1,10 @@
-//! Times that stand in the midst of words.
+//! Times that stand in the midst of words, and who is named there.
 
-use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::outage::Outage;
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::{BuildId, ContentHash, TaskId};
+use ropewalk_store::{ChangeSet, task_key};
 use serde_json::json;
 
 use crate::browser::Browser;
@@ -62,5 +63,54 @@ async fn a_time_in_the_midst_of_words_is_one_of_the_reader() {
     ] {
         assert!(second.text.contains(told), "no {told}: {}", second.text);
     }
+    world.stop().await;
+}
+
+/// Changes a task.
+async fn change(world: &ServerWorld, build: BuildId, id: &str, change: impl FnOnce(&mut Task)) {
+    let key = task_key(build, &TaskId::parse(id).unwrap());
+    let found = world.services.store.get::<Task>(&key).await.unwrap();
+    let mut after = found.unwrap().into_inner();
+    change(&mut after);
+    let mut changes = ChangeSet::new();
+    changes.put(&after);
+    world.services.store.commit(changes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_tells_since_when_it_waits_and_who_left_it_out() {
+    let world = ServerWorld::new().await;
+    let build = world.built().await;
+    let since = world.services.clock.now();
+    world.task(build, "T-1", TaskState::Waiting).await;
+    change(&world, build, "T-1", |task| {
+        task.waiting_for = Some(WaitReason::Lock);
+        task.waiting_since = Some(since);
+        task.reason = Some("waits for `src/walks.rs`".to_owned());
+    })
+    .await;
+    world.task(build, "T-2", TaskState::Skipped).await;
+    change(&world, build, "T-2", |task| {
+        task.skipped_by = Some("ada".to_owned());
+        task.reason = Some("nobody wants it".to_owned());
+    })
+    .await;
+    let browser = Browser::new(&world).await;
+    let day = since.format("%Y-%m-%dT%H:%M:%SZ");
+    let waits = format!("(waiting since <time datetime=\"{day}\">");
+    let skipped = "skipped by ada: nobody wants it".to_owned();
+    for (task, told) in [("T-1", &waits), ("T-2", &skipped)] {
+        for path in [
+            format!("/builds/{build}"),
+            format!("/builds/{build}/tasks/{task}"),
+        ] {
+            let page = browser.read(&path).await.text;
+            assert!(page.contains(told), "{path}: {page}");
+        }
+    }
+    let shown = world.read(&format!("/api/tasks/{build}/T-1")).await;
+    assert_eq!(shown["waiting_since"], json!(since), "{shown}");
+    let shown = world.read(&format!("/api/tasks/{build}/T-2")).await;
+    assert_eq!(shown["skipped_by"], "ada", "{shown}");
     world.stop().await;
 }

@@ -9,7 +9,7 @@ use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::task::{ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, TaskId};
 
-use super::{Blocker, Input, On, Phase, State, close_requests};
+use super::{Blocker, Input, On, Phase, Skipper, State, close_requests};
 use crate::decide::readiness::{Edges, follows_edges};
 use crate::machine::{Effect, IllegalRequest, NOT_ALONE};
 
@@ -119,9 +119,16 @@ impl Transition {
         self.go(State::Ready { not_before: None }, Some(reason.into()));
     }
 
-    /// Waits anew; what was waited for until now is not waited for any more.
+    /// Waits; what was waited for until now is not waited for any more. Another one of its kind goes on with the same wait.
     fn wait(&mut self, on: On, reason: impl Into<String>) {
-        self.go(State::Waiting { on }, Some(reason.into()));
+        let since = match &self.from {
+            State::Waiting {
+                on: until_now,
+                since,
+            } if until_now.is_like(&on) => *since,
+            _ => Some(self.now),
+        };
+        self.go(State::Waiting { on, since }, Some(reason.into()));
     }
 
     fn close_questions(&mut self, why: &str) {
@@ -172,15 +179,16 @@ impl Transition {
                 let by = Blocker::Failed(chain);
                 self.go(State::Blocked { by }, Some(reason));
             }
-            Edges::Skipped(with) => {
-                let why = needs(&with, "was skipped");
+            Edges::Skipped(chain) => {
+                let why = needs(&chain, "was skipped");
                 if !matches!(self.from, State::Skipped { .. }) {
                     self.effects.push(Effect::TellSkipped {
                         by: "build".to_owned(),
                         why: why.clone(),
                     });
                 }
-                self.go(State::Skipped { with }, Some(why));
+                let by = Skipper::Needed(chain);
+                self.go(State::Skipped { by }, Some(why));
             }
             Edges::Unresolved { left_out, others } => {
                 self.do_without(&left_out);

@@ -187,8 +187,8 @@ impl Case {
             .await;
         let stuck = task(&tasks, "T-005");
         assert_eq!(stuck.state, state);
-        let reason = stuck.reason.clone().unwrap();
-        assert!(reason.contains(by), "{reason}");
+        let told = stuck.skipped_by.as_ref().or(stuck.reason.as_ref()).unwrap();
+        assert!(told.contains(by), "{told}");
         let attempts = self.open.attempts(build.id, "T-005").await;
         assert_eq!(attempts.len(), 1);
         assert_eq!(attempts[0].state, AttemptState::Interrupted);

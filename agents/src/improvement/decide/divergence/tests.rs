@@ -8,6 +8,7 @@ fn planned(action: Action, files: &[&str], state: TaskState) -> PlannedTask {
         text: "a table of habits".to_owned(),
         state,
         reason: "told so".to_owned(),
+        skipped_by: None,
         elsewhere: false,
         granted: vec!["src/granted.rs".to_owned()],
     }
@@ -83,7 +84,15 @@ fn a_task_that_did_not_land_is_an_omission() {
         let found = divergences(&[planned(Action::Create, &["a.sql"], state)], &[]);
         assert_eq!((found.len(), found[0].class), (1, class));
         assert_eq!(found[0].planned, "`a.sql`, for a table of habits");
+        assert_eq!(found[0].actual, format!("{state}: told so"));
     }
+    let skipped = PlannedTask {
+        reason: "nobody wants it".to_owned(),
+        skipped_by: Some("ada".to_owned()),
+        ..planned(Action::Create, &["a.sql"], TaskState::Skipped)
+    };
+    let found = divergences(&[skipped], &[]);
+    assert_eq!(found[0].actual, "skipped by ada: nobody wants it");
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Transition {
             // Its first message tells all of it.
             task.hear(u32::try_from(task.guidance.len()).unwrap_or(u32::MAX));
         }
-        task.waits_since = None;
+        task.wants_files_since = None;
         task.assigned_to = None;
     }
 

@@ -3,7 +3,7 @@
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{CommitId, QuestionId, illegal};
 
-use super::{Arm, On, State, Transition};
+use super::{Arm, On, Skipper, State, Transition};
 use crate::machine::Effect;
 use crate::machine::task::Input;
 
@@ -29,6 +29,7 @@ impl Transition {
             (
                 State::Waiting {
                     on: On::Person { .. },
+                    ..
                 },
                 Input::Allow {
                     shown,
@@ -45,6 +46,7 @@ impl Transition {
             (
                 State::Waiting {
                     on: On::Person { .. },
+                    ..
                 },
                 Input::Forbid { overruled, told },
             ) => {
@@ -54,12 +56,14 @@ impl Transition {
             (
                 State::Waiting {
                     on: On::Check { .. },
+                    ..
                 },
                 Input::Recheck,
             ) => self.ready("ready; it is checked again"),
             (
                 State::Waiting {
                     on: On::Person { .. },
+                    ..
                 },
                 Input::Answer,
             ) => self.ready("ready; its question was answered"),
@@ -69,6 +73,7 @@ impl Transition {
                 State::Failed { .. }
                 | State::Waiting {
                     on: On::Person { .. },
+                    ..
                 },
                 Input::Leave { told },
             ) => self.go(State::Failed { question: None }, Some(told)),
@@ -98,26 +103,20 @@ impl Transition {
         }
     }
 
-    /// Writes down which question stands where none does yet.
+    /// Writes down which question stands where none does yet; who waits goes on with the same wait.
     fn asked(&mut self, asked: QuestionId) -> Arm {
         let question = Some(asked);
         let state = match self.from.clone() {
             State::Failed { question: None } => State::Failed { question },
-            State::Waiting {
-                on: On::Person { question: None },
-            } => State::Waiting {
-                on: On::Person { question },
-            },
-            State::Waiting {
-                on: On::Check { question: None },
-            } => State::Waiting {
-                on: On::Check { question },
-            },
-            State::Waiting {
-                on: On::Budget { question: None },
-            } => State::Waiting {
-                on: On::Budget { question },
-            },
+            State::Waiting { on, since } => {
+                let on = match on {
+                    On::Person { question: None } => On::Person { question },
+                    On::Check { question: None } => On::Check { question },
+                    On::Budget { question: None } => On::Budget { question },
+                    _ => return self.refuse(&Input::Ask(asked)),
+                };
+                State::Waiting { on, since }
+            }
             _ => return self.refuse(&Input::Ask(asked)),
         };
         state.write(&mut self.task);
@@ -181,16 +180,19 @@ impl Transition {
 
     fn skip(&mut self, by: String, why: String) -> Arm {
         match self.from.clone() {
-            State::Complete { .. } => return Err(self.illegal("be skipped", None)),
-            State::Skipped { with } if with.is_empty() => {
-                return Err(self.illegal("be skipped", None));
-            }
+            State::Complete { .. }
+            | State::Skipped {
+                by: Skipper::Person { .. },
+            } => return Err(self.illegal("be skipped", None)),
             State::Running { attempt, .. } => self.interrupt(attempt, &why),
             _ => {}
         }
         self.close_questions("the task was skipped");
-        let reason = format!("skipped by {by}: {why}");
-        self.go(State::Skipped { with: Vec::new() }, Some(reason));
+        let name = Some(by.clone());
+        let skipped = State::Skipped {
+            by: Skipper::Person { name },
+        };
+        self.go(skipped, Some(why.clone()));
         self.effects.push(Effect::TellSkipped { by, why });
         Ok(())
     }

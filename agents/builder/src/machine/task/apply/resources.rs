@@ -9,7 +9,7 @@ use crate::machine::task::{Files, Input};
 impl Transition {
     /// Applies what became of something that a task waits for.
     pub(super) fn resources(&mut self, input: Input) -> Arm {
-        let State::Waiting { on } = self.from.clone() else {
+        let State::Waiting { on, .. } = self.from.clone() else {
             return self.without_wait(input);
         };
         match (on, input) {
@@ -80,11 +80,11 @@ impl Transition {
         let by = Blocker::Owner;
         let reason = format!("the file stays with its owner: {why}");
         self.go(State::Blocked { by }, Some(reason));
-        self.task.waits_since = None;
+        self.task.wants_files_since = None;
     }
 
     fn obstruct(&mut self, by: Files, told: String) {
-        self.task.waits_since.get_or_insert(self.now);
+        self.task.wants_files_since.get_or_insert(self.now);
         self.wait(On::Files(by), told);
     }
 
@@ -92,6 +92,6 @@ impl Transition {
     fn lay_down(&mut self) {
         let reason = "pending; the build was stopped before it".to_owned();
         self.go(State::Pending, Some(reason));
-        self.task.waits_since = None;
+        self.task.wants_files_since = None;
     }
 }
