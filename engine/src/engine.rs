@@ -34,7 +34,7 @@ use crate::current_value::CurrentValue;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
-use crate::journal::{CallKind, Journal};
+use crate::journal::{CallKind, Journal, Refusal};
 use crate::outages;
 use asking::CallFailure;
 
@@ -192,9 +192,9 @@ impl Engine {
     ) -> EngineError {
         let CallFailure { error, usage } = broken;
         if let Some(usage) = usage {
-            let refusal = error.to_string();
+            let refusal = Refusal::from(&error);
             let call = (turn, CallKind::Work);
-            if let Err(unwritten) = journal.spend(call, entry, &usage, &refusal).await {
+            if let Err(unwritten) = journal.spend(call, entry, &usage, refusal).await {
                 warn!("what a broken reply has cost could not be written down: {unwritten}");
             }
             idle::end_here().await;

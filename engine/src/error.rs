@@ -110,23 +110,22 @@ pub(crate) enum Succession {
 impl EngineError {
     /// Says when another model takes over the call; whether something of its reply was `heard`, the caller knows.
     pub(crate) fn succession(&self, heard: bool) -> Succession {
-        let error = match self {
-            Self::Outage(_) => return Succession::AtOnce,
-            Self::Model(error) => error,
-            _ => return Succession::Never,
-        };
-        let total = TimeoutKind::Total;
-        let class = model_class(error);
-        let is_away = class == Some(FailureClass::ProviderDown) || error.is_outage();
-        let is_sure = matches!(class, Some(FailureClass::Quota | FailureClass::ContextFull))
-            || *error == ModelError::Timeout { what: total };
-        // What is sure would be the same when it is asked again.
-        if is_sure || (is_away && !heard) {
-            Succession::AtOnce
-        } else if is_away {
-            Succession::OnceRepeated
-        } else {
-            Succession::Never
+        match self {
+            Self::Outage(_) => Succession::AtOnce,
+            Self::Model(error) => model_succession(error, heard),
+            Self::Submission { .. }
+            | Self::Stopped { .. }
+            | Self::OnlyText { .. }
+            | Self::DoomLoop { .. }
+            | Self::TurnLimit { .. }
+            | Self::TokenLimit { .. }
+            | Self::Budget(_)
+            | Self::Ended { .. }
+            | Self::Cancelled
+            | Self::Job(_)
+            | Self::Read(_)
+            | Self::Journal(_)
+            | Self::JournalEntry { .. } => Succession::Never,
         }
     }
 
@@ -150,6 +149,37 @@ impl EngineError {
             | Self::Read(_)
             | Self::Journal(_) => None,
         }
+    }
+}
+
+const fn model_succession(error: &ModelError, heard: bool) -> Succession {
+    match error {
+        // It would be the same when it is asked again.
+        ModelError::RateLimited { .. }
+        | ModelError::OutOfCredit { .. }
+        | ModelError::ContextOverflow { .. }
+        | ModelError::Timeout {
+            what: TimeoutKind::Total,
+        } => Succession::AtOnce,
+        ModelError::Unauthorized { .. }
+        | ModelError::Overloaded { .. }
+        | ModelError::Network { .. }
+        | ModelError::Truncated
+        | ModelError::Malformed { .. }
+        | ModelError::Timeout {
+            what: TimeoutKind::Connect | TimeoutKind::Idle,
+        } => {
+            if heard {
+                Succession::OnceRepeated
+            } else {
+                Succession::AtOnce
+            }
+        }
+        ModelError::TooLong { .. }
+        | ModelError::Refused { .. }
+        | ModelError::Script { .. }
+        | ModelError::Strayed { .. }
+        | ModelError::Cancelled => Succession::Never,
     }
 }
 
@@ -186,6 +216,10 @@ fn why_it_stopped(reason: &StopReason) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+    use ropewalk_llm::ScriptKey;
+    use ropewalk_schemas::outage::OutageClass;
+
     use super::*;
 
     #[test]
@@ -255,7 +289,7 @@ mod tests {
         let message = String::new;
         let malformed = || ModelError::Malformed { message: message() };
         let total = TimeoutKind::Total;
-        let idle = TimeoutKind::Idle;
+        let (idle, connect) = (TimeoutKind::Idle, TimeoutKind::Connect);
         let (at_once, never) = (Succession::AtOnce, Succession::Never);
         let repeated = Succession::OnceRepeated;
         let cases = [
@@ -263,6 +297,7 @@ mod tests {
             (malformed(), at_once, repeated),
             (ModelError::Timeout { what: total }, at_once, at_once),
             (ModelError::Timeout { what: idle }, at_once, repeated),
+            (ModelError::Timeout { what: connect }, at_once, repeated),
             (
                 ModelError::Overloaded {
                     status: 529,
@@ -319,7 +354,41 @@ mod tests {
             let found = [error.succession(false), error.succession(true)];
             assert_eq!(found, [unheard, heard], "{error}");
         }
-        assert_eq!(EngineError::Cancelled.succession(false), never);
+    }
+
+    #[test]
+    fn another_model_is_asked_where_a_provider_is_known_to_be_away_and_not_where_the_job_ends() {
+        let outage = Outage {
+            provider: "p".to_owned(),
+            class: OutageClass::Unavailable,
+            roles: Vec::new(),
+            since: DateTime::UNIX_EPOCH,
+            last_error: String::new(),
+            probes: 0,
+            probe_at: None,
+            ended_at: None,
+            met_by: Vec::new(),
+        };
+        let strayed = ModelError::Strayed {
+            place: String::new(),
+            what: String::new(),
+        };
+        let key = ScriptKey::default();
+        let tool = "grep".to_owned();
+        let (at_once, never) = (Succession::AtOnce, Succession::Never);
+        for (error, succession) in [
+            (EngineError::Outage(Box::new(outage)), at_once),
+            (EngineError::Model(strayed), never),
+            (EngineError::Model(ModelError::Script { key }), never),
+            (EngineError::Cancelled, never),
+            (EngineError::DoomLoop { tool }, never),
+            (EngineError::TurnLimit { turns: 50 }, never),
+            (EngineError::Job(String::new()), never),
+        ] {
+            for heard in [false, true] {
+                assert_eq!(error.succession(heard), succession, "{error}");
+            }
+        }
     }
 
     #[test]

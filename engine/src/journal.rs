@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::model_call::{Compaction, ModelCall, RequestPrint};
+use ropewalk_schemas::model_call::{Compaction, ModelCall, RefusalKind, RequestPrint};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 use serde_json::Value;
 
@@ -39,6 +39,37 @@ pub(crate) enum CallKind {
     Work,
     /// A summary of what was said before.
     Summary,
+}
+
+/// Why a reply is not kept.
+pub(crate) struct Refusal {
+    kind: RefusalKind,
+    reason: String,
+}
+
+impl Refusal {
+    /// Is that of a reply with which nobody can go on.
+    pub(crate) fn broken(reason: &str) -> Self {
+        Self {
+            kind: RefusalKind::Broken,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl From<&EngineError> for Refusal {
+    fn from(error: &EngineError) -> Self {
+        let kind = match error {
+            EngineError::Cancelled | EngineError::Model(ModelError::Cancelled) => {
+                RefusalKind::Cancelled
+            }
+            _ => RefusalKind::Broken,
+        };
+        Self {
+            kind,
+            reason: error.to_string(),
+        }
+    }
 }
 
 /// Whether a conversation went on after a reply, when it was held before.
@@ -176,11 +207,11 @@ impl<'a> Journal<'a> {
             }
             Err(CommitError::Oversized { limit_bytes, .. }) => {
                 let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
-                let error = ModelError::TooLong { limit_bytes };
-                let refusal = error.to_string();
-                self.spend((turn, kind), asked.entry, &reply.usage, &refusal)
+                let error = EngineError::from(ModelError::TooLong { limit_bytes });
+                let refusal = Refusal::from(&error);
+                self.spend((turn, kind), asked.entry, &reply.usage, refusal)
                     .await?;
-                Err(error.into())
+                Err(error)
             }
             Err(error) => Err(EngineError::Journal(error)),
         }
@@ -193,13 +224,14 @@ impl<'a> Journal<'a> {
         (turn, kind): (u32, CallKind),
         entry: &ModelEntry,
         usage: &Usage,
-        refusal: &str,
+        refusal: Refusal,
     ) -> Result<(), EngineError> {
         let key = format!("{}/{}", self.key(turn), self.clock.now().timestamp_micros());
         let (key, role) = self.named(key, kind);
         let call = ModelCall {
             role: role.as_str().to_owned(),
-            refusal: Some(refusal.to_owned()),
+            refusal: Some(refusal.reason),
+            refusal_kind: Some(refusal.kind),
             ..self.call(key, entry, &entry.name, usage)
         };
         self.insert(&call).await.map_err(EngineError::Journal)?;
@@ -207,8 +239,8 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Counts the replies of `entry` to the call of `turn` that were paid and are not kept, without those that were ended from
-    /// here: a pause or a restart says nothing of who was asked.
+    /// Counts the replies of `entry` to the call of `turn` that were paid and came to nothing by who was asked. A row of before
+    /// that was written down counts for none: then it is asked for a few times more.
     pub(crate) async fn broken_off(
         &self,
         turn: u32,
@@ -224,8 +256,7 @@ impl<'a> Journal<'a> {
             let provider = call.provider.as_deref();
             provider == Some(entry.model.name()) && call.model == entry.name && !call.is_summary()
         };
-        let cancelled = EngineError::Cancelled.to_string();
-        let broke = |call: &ModelCall| call.refusal.as_ref() != Some(&cancelled);
+        let broke = |call: &ModelCall| call.refusal_kind == Some(RefusalKind::Broken);
         let broken = calls.iter().filter(|call| of_entry(call) && broke(call));
         Ok(broken.count())
     }
@@ -260,6 +291,7 @@ impl<'a> Journal<'a> {
             compaction: None,
             asked: None,
             refusal: None,
+            refusal_kind: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
             cache_read_tokens: usage.cache_read_tokens,
@@ -291,5 +323,36 @@ fn unreadable(key: &str, error: &serde_json::Error) -> EngineError {
     EngineError::JournalEntry {
         key: key.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_that_was_cancelled_is_told_from_one_that_broke_off_whatever_is_said_of_it() {
+        let said = EngineError::Cancelled.to_string();
+        let rows = [
+            (EngineError::Cancelled, RefusalKind::Cancelled),
+            (ModelError::Cancelled.into(), RefusalKind::Cancelled),
+            (ModelError::Truncated.into(), RefusalKind::Broken),
+            (
+                ModelError::TooLong { limit_bytes: 1 }.into(),
+                RefusalKind::Broken,
+            ),
+            (
+                ModelError::Malformed {
+                    message: said.clone(),
+                }
+                .into(),
+                RefusalKind::Broken,
+            ),
+        ];
+        for (error, kind) in rows {
+            let refusal = Refusal::from(&error);
+            assert_eq!((refusal.kind, refusal.reason), (kind, error.to_string()));
+        }
+        assert_eq!(Refusal::broken(&said).kind, RefusalKind::Broken);
     }
 }

@@ -296,6 +296,7 @@ impl Outages<'_> {
             compaction: None,
             asked: None,
             refusal: None,
+            refusal_kind: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
             cache_read_tokens: usage.cache_read_tokens,

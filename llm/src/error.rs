@@ -107,24 +107,45 @@ pub enum ModelError {
     Cancelled,
 }
 
+/// Says when the same request may succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// After a short wait.
+    Soon,
+    /// Once somebody has paid, which nobody does while a call waits.
+    Later,
+    /// Never as it is.
+    Never,
+}
+
 impl ModelError {
     /// Tells whether the same request may succeed when it is sent again, at once or later.
     pub fn retryable(&self) -> bool {
+        self.retry() != Retry::Never
+    }
+
+    /// Says when the same request may succeed.
+    pub(crate) const fn retry(&self) -> Retry {
         match self {
             Self::RateLimited { .. }
-            | Self::OutOfCredit { .. }
             | Self::Overloaded { .. }
             | Self::Network { .. }
             | Self::Truncated
-            | Self::Malformed { .. } => true,
-            Self::Timeout { what } => *what != TimeoutKind::Total,
-            Self::Unauthorized { .. }
+            | Self::Malformed { .. }
+            | Self::Timeout {
+                what: TimeoutKind::Connect | TimeoutKind::Idle,
+            } => Retry::Soon,
+            Self::OutOfCredit { .. } => Retry::Later,
+            Self::Timeout {
+                what: TimeoutKind::Total,
+            }
+            | Self::Unauthorized { .. }
             | Self::ContextOverflow { .. }
             | Self::TooLong { .. }
             | Self::Refused { .. }
             | Self::Script { .. }
             | Self::Strayed { .. }
-            | Self::Cancelled => false,
+            | Self::Cancelled => Retry::Never,
         }
     }
 
@@ -182,5 +203,30 @@ impl std::fmt::Display for TimeoutKind {
             Self::Idle => "idle",
             Self::Total => "total",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_again_soon_is_told_from_what_waits_for_somebody_who_pays() {
+        let message = String::new;
+        let timeout = |what| ModelError::Timeout { what };
+        let rows = [
+            (ModelError::Network { message: message() }, Retry::Soon),
+            (ModelError::Truncated, Retry::Soon),
+            (timeout(TimeoutKind::Connect), Retry::Soon),
+            (timeout(TimeoutKind::Idle), Retry::Soon),
+            (ModelError::OutOfCredit { message: message() }, Retry::Later),
+            (timeout(TimeoutKind::Total), Retry::Never),
+            (ModelError::TooLong { limit_bytes: 1 }, Retry::Never),
+            (ModelError::Cancelled, Retry::Never),
+        ];
+        for (error, retry) in rows {
+            assert_eq!(error.retry(), retry, "{error}");
+            assert_eq!(error.retryable(), retry != Retry::Never, "{error}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use ropewalk_runtime::{Clock, idle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::error::ModelError;
+use crate::error::{ModelError, Retry};
 use crate::model::Model;
 use crate::reply::{Delta, ReplyStream};
 use crate::request::ModelRequest;
@@ -47,12 +47,10 @@ impl RetryPolicy {
     /// `random` is a fraction in `0.0..1.0`. What the provider asks for wins, save for "at once", which would be
     /// a storm.
     pub fn wait(&self, retry: u32, error: &ModelError, random: f64) -> Option<Duration> {
-        if retry >= self.retries || !error.retryable() {
+        if retry >= self.retries || error.retry() != Retry::Soon {
             return None;
         }
         match error.retry_after() {
-            // Nobody pays while a call waits.
-            None if matches!(error, ModelError::OutOfCredit { .. }) => None,
             Some(asked) if asked > self.longest_asked => None,
             Some(asked) if !asked.is_zero() => Some(asked),
             _ => {

@@ -22,6 +22,16 @@ pub enum Compaction {
     Cut,
 }
 
+/// Says who ended a reply that was not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// Who was asked: it broke off, was too long or said nothing.
+    Broken,
+    /// Who asked, for a pause or a restart, which says nothing of who was asked.
+    Cancelled,
+}
+
 /// Names what a model was asked by hashes of its parts. Ids, times and places on a machine leave no trace in it, so that
 /// the same work asks the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +81,9 @@ pub struct ModelCall {
     /// Why the reply was not kept. It was paid all the same, so its use counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
+    /// Who ended it then; none for a reply that was kept, and for a call of before this was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal_kind: Option<RefusalKind>,
     /// Tokens in, those of the provider's cache among them.
     pub input_tokens: u64,
     /// Tokens out.
@@ -244,6 +257,7 @@ mod tests {
         });
         let call: ModelCall = serde_json::from_value(old).unwrap();
         assert_eq!((call.provider, call.duration_ms), (None, None));
+        assert_eq!((call.refusal, call.refusal_kind), (None, None));
         assert_eq!((call.cache_read_tokens, call.input_tokens), (0, 7));
     }
 

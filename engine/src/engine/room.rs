@@ -24,7 +24,7 @@ use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer, SilentObserver};
 use crate::job::{ModelEntry, ModelRole};
-use crate::journal::{CallDetails, CallKind};
+use crate::journal::{CallDetails, CallKind, Refusal};
 
 /// So many of the newest messages stay where nobody sums up the others.
 const KEPT_ALONE: usize = 20;
@@ -211,18 +211,19 @@ impl Session<'_> {
         let call = (self.turn, CallKind::Summary);
         let reply = match answered {
             Ok(reply) if reply.text().trim().is_empty() => {
-                let reason = "it said nothing".to_owned();
+                let reason = "it said nothing";
+                let refusal = Refusal::broken(reason);
                 self.journal
-                    .spend(call, entry, &reply.usage, &reason)
+                    .spend(call, entry, &reply.usage, refusal)
                     .await?;
-                return Err(EngineError::Job(reason));
+                return Err(EngineError::Job(reason.to_owned()));
             }
             Ok(reply) => reply,
             Err(broken) => {
                 // Whether the provider is away, the call that this is made for finds out.
                 if let Some(usage) = broken.usage {
-                    let reason = broken.error.to_string();
-                    self.journal.spend(call, entry, &usage, &reason).await?;
+                    let refusal = Refusal::from(&broken.error);
+                    self.journal.spend(call, entry, &usage, refusal).await?;
                 }
                 idle::end_here().await;
                 return Err(broken.error);

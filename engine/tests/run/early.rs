@@ -135,7 +135,7 @@ async fn run(
     let engine = scripted.engine_on(transport::to(model, WireFormat::Messages)?);
     let cancel = CancellationToken::new();
     let running = engine.run(&job, &cancel, &watcher);
-    let ran = tokio::time::timeout(Duration::from_secs(20), running).await?;
+    let ran = tokio::time::timeout(Duration::from_mins(1), running).await?;
     let begun = watcher.begun();
     Ok((
         scripted,

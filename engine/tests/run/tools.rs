@@ -145,16 +145,19 @@ async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Res
     let run = engine.run(&job, &cancel, &SilentObserver);
     let child = scripted.directory.path().join("slot/child");
     // Only the file system says that the command is under way.
-    let stop = async {
-        while !child.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        cancel.cancel();
-        Instant::now()
-    };
     // Far below the minute of the command, and far above what a busy machine takes.
     let bound = Duration::from_secs(20);
-    let (ended, cancelled_at) = tokio::join!(run, stop);
+    let stop = async {
+        let deadline = Instant::now() + bound;
+        while !child.exists() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let begun = child.exists();
+        cancel.cancel();
+        (begun, Instant::now())
+    };
+    let (ended, (begun, cancelled_at)) = tokio::join!(run, stop);
+    assert!(begun, "the command never began");
     assert!(matches!(ended, Err(EngineError::Cancelled)));
     assert!(cancelled_at.elapsed() <= bound, "the job ended too late");
     let deadline = Instant::now() + bound;

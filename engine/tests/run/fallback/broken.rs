@@ -1,7 +1,7 @@
 //! Replies that break off after their first words: who takes over, when, and within which budgets.
 
 use ropewalk_engine::{Allowance, Budgets, EngineError, Job};
-use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::model_call::{ModelCall, RefusalKind};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::json;
 
@@ -10,20 +10,29 @@ use crate::support::{ScriptedEngine, counting, job};
 
 #[tokio::test]
 async fn a_reply_that_was_ended_from_here_is_none_of_those_that_broke_off() -> anyhow::Result<()> {
+    // Nor is one of before its kind was written down, whatever is said of it.
+    for kind in [Some(RefusalKind::Cancelled), None] {
+        assert_none_of_those_that_broke_off(kind).await?;
+    }
+    Ok(())
+}
+
+async fn assert_none_of_those_that_broke_off(kind: Option<RefusalKind>) -> anyhow::Result<()> {
     let scripted = ScriptedEngine::new("[]").await?;
     let ran = run(&scripted, vec![streams(breaks_off())]).await?;
     assert!(ran.outcome.is_err());
     let rows = scripted.store.list::<ModelCall>(Query::new()).await?;
     anyhow::ensure!(rows.len() == 1, "{rows:?}");
-    let mut paused = ChangeSet::new();
+    assert_eq!(rows[0].refusal_kind, Some(RefusalKind::Broken));
+    let mut others = ChangeSet::new();
     for number in 0..2 {
-        paused.insert(&ModelCall {
+        others.insert(&ModelCall {
             key: format!("{}{number}", rows[0].key),
-            refusal: Some(EngineError::Cancelled.to_string()),
+            refusal_kind: kind,
             ..rows[0].record.clone()
         });
     }
-    scripted.store.commit(paused).await?;
+    scripted.store.commit(others).await?;
     let ran = run(&scripted, vec![streams(breaks_off())]).await?;
     assert_eq!((ran.outcome.is_err(), ran.asked), (true, [1, 0]));
     let ran = run(&scripted, vec![streams(breaks_off())]).await?;

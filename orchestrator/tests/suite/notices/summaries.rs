@@ -84,6 +84,7 @@ async fn paid(world: &FrameWorld, key: &str, micro_usd: Option<u64>) -> anyhow::
         compaction: None,
         asked: None,
         refusal: None,
+        refusal_kind: None,
         input_tokens: 1_000,
         output_tokens: 234,
         cache_read_tokens: 0,
