@@ -69,6 +69,18 @@ pub fn count(output: &str, patterns: Option<&Patterns>) -> Option<TestCounts> {
     Some(counts)
 }
 
+/// Counts the suites that runners say failed, be it outside any test of them: files of jest and vitest, packages of go.
+pub(crate) fn failed_suites(output: &str) -> u32 {
+    let plain = without_colour(output);
+    javascript::failed_files(&plain).saturating_add(go::failed_packages(&plain))
+}
+
+/// Counts the suites of which a runner says that nothing could run: packages of go that did not compile. Of jest and vitest a file that
+/// failed outside any test may have run some.
+pub(crate) fn unbuilt_suites(output: &str) -> u32 {
+    go::unbuilt_packages(&without_colour(output))
+}
+
 /// Takes out terminal colours, which runners keep when they are told to.
 fn without_colour(output: &str) -> String {
     let mut plain = String::with_capacity(output.len());

@@ -2,12 +2,14 @@
 
 mod classify;
 
+use ropewalk_schemas::amount;
 use ropewalk_schemas::attempt::{FailureClass, TOO_FEW_TESTS, TestCounts};
 use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
 use ropewalk_workspace::sandbox::Denial;
 
+use crate::counts;
 use crate::obstacle::NOT_EXECUTABLE;
 
 /// So many letters of a line that a command wrote go into a finding.
@@ -88,7 +90,7 @@ pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation
             FailureClass::ValidationFailed,
             format!("`{name}` was ended by signal {signal}"),
         ),
-        CommandStatus::Exited(0) => match counted(name, observed.tests) {
+        CommandStatus::Exited(0) => match counted(name, observed) {
             Some(finding) => fails(FailureClass::ValidationFailed, finding),
             None => meets(name, observed, expected),
         },
@@ -112,15 +114,23 @@ pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation
     }
 }
 
-/// Says what the counted tests show against a command that ended well.
-fn counted(name: &str, tests: Option<&TestCounts>) -> Option<String> {
-    let tests = tests?;
-    if tests.failed > 0 {
+/// Says what the counted tests and suites show against a command that ended well.
+fn counted(name: &str, observed: Observation<'_>) -> Option<String> {
+    let failed = observed.tests.map_or(0, |tests| tests.failed);
+    if failed > 0 {
         return Some(format!(
-            "`{name}` ended with exit code 0, but reports {} failed tests",
-            tests.failed
+            "`{name}` ended with exit code 0, but reports {}",
+            amount::counted(failed, "failed test")
         ));
     }
+    let suites = counts::failed_suites(observed.output);
+    if suites > 0 {
+        return Some(format!(
+            "`{name}` ended with exit code 0, but reports {}, of which no test is told to have failed",
+            amount::counted(suites, "failed suite")
+        ));
+    }
+    let tests = observed.tests?;
     (tests.passed == 0 && tests.ignored > 0).then(|| {
         format!(
             "`{name}` passed no test; {} were ignored, which proves nothing",
@@ -300,6 +310,17 @@ mod tests {
             "test result: ok. 0 passed; 0 failed; 5 ignored;",
             "Ran 2 tests in 0.01s\n\nFAILED (failures=1)",
             "TAP version 13\nnot ok 1 - bad\n1..1\n# pass 0\n# fail 1\nTAP version 13\nok 1 - fine\n1..1\n# pass 1\n# fail 0",
+            // Suites that failed outside any test.
+            "Test Suites: 1 failed, 3 passed, 4 total\nTests:       9 passed, 9 total",
+            " Test Files  1 failed | 2 passed (3)\n      Tests  9 passed (9)",
+            "--- PASS: TestAdds (0.00s)\nok  \thabits\t0.002s\nFAIL\tmore [build failed]",
+            "FAIL\tmore\t0.002s\nFAIL",
+            "{\"Time\":\"t\",\"Action\":\"fail\",\"Package\":\"more\",\"Elapsed\":0}",
+            "  ok  \thabits\t0.002s\n  FAIL\tmore [setup failed]\n  FAIL",
+            // What failed behind, or of another package, is not undone; nor is what did not compile.
+            "ok  \tmore\t0.002s\nFAIL\tmore\t0.002s",
+            "FAIL\tmore\t0.002s\nok  \thabits\t0.002s",
+            "FAIL\tmore [build failed]\nok  \tmore\t0.002s",
         ];
         for output in rows {
             for expected in ["exit 0", "tests >= 1", "contains e"] {
@@ -311,12 +332,45 @@ mod tests {
                 );
             }
         }
-        for output in [NONE, "test result: ok. 1 passed; 0 failed; 5 ignored;"] {
+        for output in [
+            NONE,
+            "test result: ok. 1 passed; 0 failed; 5 ignored;",
+            "Test Suites: 1 skipped, 3 passed, 3 of 4 total\nTests:       9 passed, 9 total",
+            "--- PASS: TestAdds (0.00s)\nok  \thabits\t0.002s",
+            "FAIL\tis what it says",
+            "FAIL\tx nans",
+            "FAIL\tx\tinfs",
+            // What failed was run again and passed.
+            "FAIL\tmore\t0.010s\nok  \tmore\t0.010s",
+            "  FAIL\tmore\t0.010s\n  ok  \tmore\t0.010s\tcoverage: 80.0% of statements",
+            "{\"Action\":\"fail\",\"Package\":\"more\",\"Elapsed\":0}\n{\"Action\":\"pass\",\"Package\":\"more\",\"Elapsed\":0}",
+        ] {
             assert_eq!(
                 judged(Exited(0), output, "exit 0"),
                 Ruling::Holds,
                 "{output}"
             );
+        }
+    }
+
+    #[test]
+    fn one_failed_suite_is_told_as_one() {
+        for (output, told) in [
+            ("FAIL\tmore [build failed]", "reports 1 failed suite, of"),
+            (
+                "FAIL\ta [build failed]\nFAIL\tb\t0.1s",
+                "reports 2 failed suites, of",
+            ),
+            (
+                "test result: FAILED. 1 passed; 1 failed; 0 ignored;",
+                "reports 1 failed test",
+            ),
+        ] {
+            let Ruling::Fails { finding, .. } = judged(Exited(0), output, "exit 0") else {
+                panic!("{output}");
+            };
+            assert!(finding.contains(told), "{finding}");
+            assert!(!finding.ends_with("1 failed tests"), "{finding}");
         }
     }
 

@@ -52,7 +52,7 @@ pub fn selected_no_test(run: &CheckRun) -> bool {
         Some(tests) => tests.passed + tests.failed + tests.ignored == 0,
         None => says(SELECTED_NONE),
     };
-    run.exit_code.is_some() && none && !says(DID_NOT_RUN)
+    run.exit_code.is_some() && none && !says(DID_NOT_RUN) && !fails_outside_tests(run)
 }
 
 /// Returns whether a run tells no number of tests though one is asked for, and found no reason why there is none.
@@ -138,10 +138,27 @@ fn is_of_a_file(name: &str) -> bool {
     is_script || name.contains("unittest.loader._FailedTest")
 }
 
-/// Says whether a run tells that something of it did not come to check anything.
+/// Says whether a run tells that something of it did not come to check anything, or may not have.
 pub fn stumbles(run: &CheckRun) -> bool {
+    lacks_a_part(run) || fails_outside_tests(run)
+}
+
+/// Says whether a run tells that something of it did not come to check anything.
+fn lacks_a_part(run: &CheckRun) -> bool {
     let mut signs = DID_NOT_RUN.iter().chain(SELECTED_NONE);
-    signs.any(|sign| run.output.contains(sign))
+    let says_so = signs.any(|sign| run.output.contains(sign));
+    // A test that ran and failed beside what did not compile says more.
+    says_so || failed_tests(run) == 0 && counts::unbuilt_suites(&run.output) > 0
+}
+
+/// Says whether a runner tells of suites that failed and of no test that did: what failed stands outside any test, as what loads a file,
+/// or clears up behind its tests.
+fn fails_outside_tests(run: &CheckRun) -> bool {
+    failed_tests(run) == 0 && counts::failed_suites(&run.output) > 0
+}
+
+fn failed_tests(run: &CheckRun) -> u32 {
+    run.tests.as_ref().map_or(0, |tests| tests.failed)
 }
 
 /// Says whether a check that failed came as far as checking something.
@@ -150,8 +167,9 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
     if class != FailureClass::ValidationFailed || !could_run {
         return false;
     }
-    let stumbled = stumbles(run);
+    let stumbled = lacks_a_part(run);
     match &run.tests {
+        _ if fails_outside_tests(run) => !stumbled,
         // That there are fewer tests than are asked for says nothing of the work.
         Some(tests) if tests.failed == 0 && run.exit_code == Some(0) => false,
         // Where tests were counted, their own number says more than a line among many.
@@ -164,11 +182,12 @@ fn checked(class: FailureClass, run: &CheckRun) -> bool {
 /// Says whether a check that has tests run told of none that failed: what failed may stand before them, in its line, in a script or in a
 /// target.
 fn told_of_no_failure(run: &CheckRun, with_work: Option<&CheckRun>) -> bool {
-    let failed = run.tests.as_ref().map_or(0, |tests| tests.failed);
     let has_counted = |run: &CheckRun| run.tests.as_ref().is_some_and(|tests| tests.passed > 0);
-    let runs_tests =
-        has_counted(run) || with_work.is_some_and(has_counted) || is_line_of_tests(run);
-    failed == 0 && runs_tests
+    let runs_tests = has_counted(run)
+        || with_work.is_some_and(has_counted)
+        || is_line_of_tests(run)
+        || fails_outside_tests(run);
+    failed_tests(run) == 0 && runs_tests
 }
 
 /// Says whether the line of a check that nobody counts has tests run. A file of tests that an interpreter runs by itself, or a step of a
@@ -181,7 +200,8 @@ fn is_line_of_tests(run: &CheckRun) -> bool {
 /// Says whether a run that does not hold held but for the number of its tests.
 fn has_too_few_tests(run: &CheckRun) -> bool {
     let tests = run.tests.as_ref();
-    run.exit_code == Some(0) && tests.is_some_and(|tests| tests.passed > 0 && tests.failed == 0)
+    let all_pass = tests.is_some_and(|tests| tests.passed > 0 && tests.failed == 0);
+    run.exit_code == Some(0) && all_pass && counts::failed_suites(&run.output) == 0
 }
 
 /// Returns the failed tests of a run if each of them passed on the tree before; none where that cannot be told.

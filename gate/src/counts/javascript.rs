@@ -27,6 +27,18 @@ pub(super) fn summaries(output: &str) -> Option<TestCounts> {
     seen.then_some(counts)
 }
 
+/// Adds up the files of `Test Suites: 1 failed, 3 passed, 4 total` (jest) and `Test Files  1 failed | 3 passed (4)` (vitest) that
+/// failed, be it outside any test.
+pub(super) fn failed_files(output: &str) -> u32 {
+    let lines = output.lines().map(str::trim);
+    let summaries = lines.filter(|line| {
+        line.starts_with("Test Suites:") && line.ends_with("total")
+            || line.starts_with("Test Files ") && line.ends_with(')')
+    });
+    let failed = summaries.filter_map(|line| number_before(line, " failed"));
+    failed.fold(0, u32::saturating_add)
+}
+
 /// Adds up `ℹ tests 3`, `ℹ pass 3`, … as node prints them; with `#` instead it is TAP.
 pub(super) fn node(output: &str) -> Option<TestCounts> {
     let value = |word: &str| {

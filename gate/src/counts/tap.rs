@@ -1,5 +1,8 @@
 //! Reads the Test Anything Protocol, which `node --test` speaks when it is piped.
 
+use std::collections::BTreeMap;
+use std::mem;
+
 use ropewalk_schemas::attempt::TestCounts;
 
 use super::sum;
@@ -9,43 +12,109 @@ const VERSION: &str = "TAP version";
 
 /// Adds up the runs.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
-    let lines: Vec<&str> = output.lines().collect();
-    let runs = lines.chunk_by(|_, next| !next.starts_with(VERSION));
-    runs.filter_map(of_run).reduce(sum)
-}
-
-/// Counts the leaves of a run: its own totals where it says what it is and prints them, the top-level points otherwise.
-fn of_run(lines: &[&str]) -> Option<TestCounts> {
-    let has_version = lines.iter().any(|line| line.trim().starts_with(VERSION));
-    let has_plan = lines.iter().any(|line| is_plan(line));
-    let points: Vec<Point<'_>> = lines.iter().filter_map(|line| point(line)).collect();
-    if !has_version && (!has_plan || points.is_empty()) {
-        return None;
-    }
-    let mut counts = TestCounts::default();
-    for point in points {
-        match point {
-            Point::Skipped => counts.ignored += 1,
-            Point::Passed(name) => {
-                counts.passed += 1;
-                counts.names.push(name.to_owned());
-            }
-            Point::Failed(name) => {
-                counts.failed += 1;
-                counts.failed_names.push(name.to_owned());
-            }
+    let mut runs = Vec::new();
+    let mut open = Run::default();
+    for line in output.lines() {
+        if is_version(line) && !open.has_part(line) {
+            runs.push(mem::replace(&mut open, Run::begin(line)));
+        } else {
+            open.take(line);
         }
     }
-    // A file or a suite is a point in node's output too; its totals count tests alone. They come last, behind what tests print that
-    // looks like them, and no total takes back a point that failed.
-    if let Some(passed) = total(lines, "# pass ").filter(|_| has_version) {
-        let of = |label: &str| total(lines, label).unwrap_or(0);
-        let failed = of("# fail ").saturating_add(of("# cancelled "));
-        counts.passed = passed;
-        counts.failed = counts.failed.max(failed);
-        counts.ignored = of("# skipped ").saturating_add(of("# todo "));
+    runs.push(open);
+    runs.iter().filter_map(Run::counts).reduce(sum)
+}
+
+/// A run, as far as it has been read.
+#[derive(Default)]
+struct Run<'a> {
+    lines: Vec<&'a str>,
+    has_version: bool,
+    /// How far it is indented: as its version, or as its outermost plan where it tells none. Whoever passes a run on may indent the whole
+    /// of it; what is indented more is a part of it.
+    level: Option<usize>,
+    /// How many points it plans itself.
+    planned: Option<usize>,
+    /// How many points there are of each indentation.
+    points: BTreeMap<usize, usize>,
+}
+
+impl<'a> Run<'a> {
+    fn begin(version: &'a str) -> Self {
+        Self {
+            lines: vec![version],
+            has_version: true,
+            level: Some(indentation(version)),
+            ..Self::default()
+        }
     }
-    Some(counts)
+
+    fn take(&mut self, line: &'a str) {
+        let indented = indentation(line);
+        if let Some(more) = plan(line) {
+            let is_outer = self.level.is_none_or(|level| indented < level);
+            if is_outer && !self.has_version {
+                self.level = Some(indented);
+                self.planned = None;
+            }
+            if self.level == Some(indented) {
+                self.planned = Some(self.planned.unwrap_or(0).saturating_add(more));
+            }
+        }
+        if point(line).is_some() {
+            *self.points.entry(indented).or_default() += 1;
+        }
+        self.lines.push(line);
+    }
+
+    /// Says whether a version is that of a part: it is indented more, and points of the run itself are still to come.
+    fn has_part(&self, version: &str) -> bool {
+        let is_deeper = self.level.is_some_and(|level| indentation(version) > level);
+        is_deeper && !self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        let Some((level, planned)) = self.level.zip(self.planned) else {
+            return false;
+        };
+        let points = self.points.range(..=level).map(|(_, number)| number);
+        points.sum::<usize>() >= planned
+    }
+
+    /// Counts its leaves: its own totals where it says what it is and prints them, the top-level points otherwise.
+    fn counts(&self) -> Option<TestCounts> {
+        let level = self.level?;
+        let of_level = self.lines.iter().filter(|line| indentation(line) <= level);
+        let points: Vec<Point<'_>> = of_level.filter_map(|line| point(line)).collect();
+        if !self.has_version && points.is_empty() {
+            return None;
+        }
+        let mut counts = TestCounts::default();
+        for point in points {
+            match point {
+                Point::Skipped => counts.ignored += 1,
+                Point::Passed(name) => {
+                    counts.passed += 1;
+                    counts.names.push(name.to_owned());
+                }
+                Point::Failed(name) => {
+                    counts.failed += 1;
+                    counts.failed_names.push(name.to_owned());
+                }
+            }
+        }
+        // A file or a suite is a point in node's output too; its totals count tests alone. They come last, behind what tests print that
+        // looks like them, and no total takes back a point that failed.
+        let of = |label: &str| total(&self.lines, label);
+        if let Some(passed) = of("# pass ").filter(|_| self.has_version) {
+            let of = |label: &str| of(label).unwrap_or(0);
+            let failed = of("# fail ").saturating_add(of("# cancelled "));
+            counts.passed = passed;
+            counts.failed = counts.failed.max(failed);
+            counts.ignored = of("# skipped ").saturating_add(of("# todo "));
+        }
+        Some(counts)
+    }
 }
 
 enum Point<'a> {
@@ -54,15 +123,22 @@ enum Point<'a> {
     Skipped,
 }
 
-fn is_plan(line: &str) -> bool {
-    line.strip_prefix("1..").is_some_and(|rest| {
-        rest.split_whitespace()
-            .next()
-            .is_some_and(|last| last.parse::<u32>().is_ok())
-    })
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn is_version(line: &str) -> bool {
+    line.trim_start().starts_with(VERSION)
+}
+
+/// Reads how many points a plan like `1..4` tells of.
+fn plan(line: &str) -> Option<usize> {
+    let rest = line.trim_start().strip_prefix("1..")?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 fn point(line: &str) -> Option<Point<'_>> {
+    let line = line.trim_start();
     let (failed, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (true, rest),
         None => (false, line.strip_prefix("ok")?),

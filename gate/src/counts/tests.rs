@@ -136,6 +136,73 @@ fn two_runs_of_node_are_added_up() {
 }
 
 #[test]
+fn runs_that_are_indented_or_end_their_lines_otherwise_are_read_as_others() {
+    let indented = |output: &str| -> String {
+        let lines = output.lines().flat_map(|line| ["  ", line, "\n"]);
+        lines.collect()
+    };
+    let both = format!("{NODE_FAILED}{NODE_PASSED}");
+    let cut = both.replace('\n', "\r\n");
+    for output in [
+        indented(&both),
+        format!("{}{NODE_PASSED}", indented(NODE_FAILED)),
+        cut,
+    ] {
+        check(&output, (2, 1, 0), &["fine", "good"]);
+    }
+    let plain = "1..2\nok 1 - adds\nnot ok 2 - marks\n";
+    for output in [
+        indented(plain),
+        indented(&format!("TAP version 13\n{plain}")),
+    ] {
+        check(&output, (1, 1, 0), &["adds"]);
+    }
+    // What stands further out than the run before it is no part of that.
+    let outer = format!("{}not ok 1 - bad\n1..1\n", indented(NODE_PASSED));
+    assert_eq!(count(&outer, None).map(|counts| counts.failed), Some(1));
+}
+
+#[test]
+fn a_part_of_a_run_that_tells_a_version_of_its_own_is_no_run() {
+    check(
+        "TAP version 14\n# Subtest: suite\n    TAP version 14\n    ok 1 - in ok\n    not ok 2 - in bad\n    1..2\n\
+         not ok 1 - suite\nok 2 - fine\n1..2\n",
+        (1, 1, 0),
+        &["fine"],
+    );
+}
+
+#[test]
+fn a_part_whose_run_tells_no_version_is_no_run_either() {
+    check(
+        "1..1\n# Subtest: suite\n    TAP version 13\n    not ok 1 - x\n    1..1\nok 1 - suite\n",
+        (1, 0, 0),
+        &["suite"],
+    );
+}
+
+#[test]
+fn what_is_indented_behind_a_run_that_is_over_is_a_run_of_its_own() {
+    let indented = format!("\n{NODE_FAILED}{NODE_PASSED}").replace('\n', "\n  ");
+    check(
+        &format!("{NODE_PASSED}{indented}"),
+        (3, 1, 0),
+        &["fine", "fine", "good"],
+    );
+    check(
+        &format!("1..1\nok 1 - adds\n{indented}"),
+        (3, 1, 0),
+        &["adds", "fine", "good"],
+    );
+    // One that was skipped as a whole.
+    check(
+        &format!("TAP version 13\n1..0 # skipped\n{indented}"),
+        (2, 1, 0),
+        &["fine", "good"],
+    );
+}
+
+#[test]
 fn a_cancelled_test_is_a_failed_one() {
     for cause in [
         "testTimeoutFailure'\n  error: 'test timed out after 50ms'",
@@ -318,7 +385,7 @@ fn maven_and_gradle_are_read() {
 }
 
 #[test]
-fn what_gradle_sums_up_goes_before_what_it_logged() {
+fn of_what_gradle_logs_and_sums_up_the_higher_number_counts() {
     // A build that logs what passed, and ends well whatever fails.
     check(
         "> Task :test\n\nHabitsTest > adds() PASSED\n\nHabitsTest > more() PASSED\n\n3 tests completed, 1 failed\nThere were failing tests. \
@@ -331,6 +398,13 @@ fn what_gradle_sums_up_goes_before_what_it_logged() {
         "> Task :a:test FAILED\n\nHabitsTest > marks() FAILED\n    java.lang.AssertionError\n\n9 tests completed, 1 failed, 2 skipped\n",
         (6, 1, 2),
         &[],
+    );
+    // Of two tasks it sums up the one that failed alone, and logs both.
+    check(
+        "> Task :a:test\n\nHabitsTest > adds() PASSED\n\nHabitsTest > more() PASSED\n\n> Task :b:test FAILED\n\nMarksTest > marks() FAILED\n\n\
+         1 test completed, 1 failed\n",
+        (2, 1, 0),
+        &["HabitsTest > adds()", "HabitsTest > more()"],
     );
 }
 

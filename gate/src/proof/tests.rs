@@ -143,6 +143,63 @@ fn an_assertion_that_failed_is_told_from_a_check_that_could_not_run() {
 }
 
 #[test]
+fn suites_that_failed_outside_any_test_are_no_assertion_that_failed_whatever_the_exit_code() {
+    let failed = fails(FailureClass::ValidationFailed);
+    let tests = Expectation::Tests(1);
+    // Whether what failed loads a file or clears up behind its tests, jest and vitest do not tell.
+    let jest = "FAIL src/b.test.js\n  ReferenceError: two is not defined\n\nTest Suites: 1 failed, 1 total\nTests:       0 total\n";
+    let unloaded = "FAIL src/b.test.js\n  Cannot find module './two'\n\nTest Suites: 1 failed, 1 total\nTests:       0 total\n";
+    for (output, proof) in [
+        (jest, Proof::FailedUncounted),
+        (
+            "Test Suites: 1 failed, 3 passed, 4 total\nTests:       9 passed, 9 total\n",
+            Proof::FailedUncounted,
+        ),
+        (
+            " Test Files  1 failed | 2 passed (3)\n      Tests  9 passed (9)\n",
+            Proof::FailedUncounted,
+        ),
+        ("FAIL\tmore\t0.002s\nFAIL\n", Proof::FailedUncounted),
+        (unloaded, Proof::CouldNotRun),
+        (
+            "--- PASS: TestAdds (0.00s)\nok  \thabits\t0.002s\nFAIL\tmore [build failed]\n",
+            Proof::CouldNotRun,
+        ),
+        ("FAIL\tmore [build failed]\n", Proof::CouldNotRun),
+        ("  FAIL\tmore [setup failed]\n", Proof::CouldNotRun),
+    ] {
+        for (code, expected) in [(0, &Expectation::ExitZero), (0, &tests), (1, &tests)] {
+            let run = run(code, output);
+            let found = [
+                of(&failed, (&run, None), expected, false),
+                of_tests_alone(&failed, (&run, None), expected),
+            ];
+            assert_eq!(found, [proof; 2], "{code} {output}");
+            assert!(!is_uncounted(&run, expected), "{code} {output}");
+        }
+        assert!(!selected_no_test(&run(1, output)), "{output}");
+        assert!(stumbles(&run(1, output)), "{output}");
+    }
+}
+
+#[test]
+fn a_test_that_failed_beside_a_suite_that_could_not_be_loaded_says_more() {
+    let failed = fails(FailureClass::ValidationFailed);
+    for output in [
+        "Test Suites: 2 failed, 2 total\nTests:       1 failed, 8 passed, 9 total\n",
+        // Without `-v` go tells of no test that passed.
+        "--- FAIL: TestAdds (0.00s)\nFAIL\nFAIL\ta\t0.002s\nFAIL\tb [build failed]\nFAIL\n",
+        "--- FAIL: TestAdds (0.00s)\nFAIL\nFAIL\ta\t0.002s\nFAIL\tb [setup failed]\nFAIL\n",
+    ] {
+        for code in [0, 1] {
+            let run = run(code, output);
+            let found = of(&failed, (&run, None), &Expectation::Tests(1), false);
+            assert_eq!(found, Proof::AssertionFailed, "{code} {output}");
+        }
+    }
+}
+
+#[test]
 fn new_tests_that_failed_without_the_work_are_told_from_those_that_could_not_be_loaded() {
     let unloaded = "ERROR: test_b (unittest.loader._FailedTest.test_b)\nImportError: cannot import name 'two' from 'a'\n\n";
     let counted = |failures: &str, ran: u32, outcome: &str| {
