@@ -93,10 +93,9 @@ impl App {
             .directory
             .clone()
             .unwrap_or_else(|| PathBuf::from("."));
-        let absolute =
-            std::path::absolute(&directory).map_err(|error| CliError::file(&directory, &error))?;
-        match std::fs::metadata(&absolute) {
-            Ok(found) if found.is_dir() => Ok(absolute),
+        // Where it really lies: above `here/../there` is not `here`.
+        match std::fs::canonicalize(&directory) {
+            Ok(real) if real.is_dir() => Ok(real),
             Ok(_) => Err(CliError::refused(
                 "file",
                 (

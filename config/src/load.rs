@@ -251,12 +251,14 @@ pub fn user_file(environment: &Environment) -> Option<PathBuf> {
         .map(|home| home.join("ropewalk").join("config.toml"))
 }
 
-/// Searches `directory` and every directory above it for a project's file.
+/// Searches `directory`, where it really lies, and every directory above it for a project's file.
 fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    let start = std::path::absolute(directory).map_err(|error| ConfigError::Unreadable {
-        path: directory.to_owned(),
-        reason: error.to_string().into(),
-    })?;
+    let start = directory
+        .canonicalize()
+        .map_err(|error| ConfigError::Unreadable {
+            path: directory.to_owned(),
+            reason: error.to_string().into(),
+        })?;
     let found = start
         .ancestors()
         .map(|above| above.join(PROJECT_FILE))

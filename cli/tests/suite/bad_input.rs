@@ -261,6 +261,22 @@ fn a_directory_without_a_project_says_to_make_one() {
     }
 }
 
+/// The path to it leads through a project that is not above it.
+#[test]
+fn a_directory_beside_a_project_is_not_in_it() {
+    let world = World::scripted();
+    std::fs::create_dir(world.root().join("beside")).unwrap();
+    for line in ["idea new habits", "up", "config check"] {
+        refused(
+            &world,
+            &format!("-C ../beside {line}"),
+            1,
+            &["`ropewalk init`"],
+        );
+    }
+    assert_eq!(world.json("idea list").as_array().unwrap().len(), 0);
+}
+
 #[test]
 fn a_machine_without_git_is_told_to_get_it() {
     let world = World::bare_of_project();
