@@ -47,7 +47,7 @@ pub enum Command {
     Rehearse(rehearse::Arguments),
     /// Writes `ropewalk.toml` for the repository in this directory.
     Init(commands::init::Init),
-    /// Shows what the `ropewalk.toml` of this directory loosens, and lets it.
+    /// Shows what the `ropewalk.toml` of this directory loosens, and allows it once you have read it.
     Trust(commands::trust::Trust),
     /// Runs every agent until it is stopped.
     Up(commands::up::Up),

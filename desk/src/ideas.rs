@@ -13,7 +13,7 @@ use ropewalk_schemas::idea::{
 use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::{
-    CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
+    CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug, clip,
 };
 use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 
@@ -27,6 +27,10 @@ pub use abandonment::{
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// The most bytes of a title that somebody gives.
 const TITLE_BYTES: usize = 200;
+/// So many letters of the first line of an opening are its title.
+const TITLE_LETTERS: usize = 80;
+/// What stands between the parts of a sentence.
+const PART_ENDS: [&str; 5] = [". ", "; ", ": ", ", ", " ("];
 /// So many ideas of one name are told apart by a number.
 const NAMESAKES: u32 = 999;
 /// What stands in the conversation for a person who ends it.
@@ -377,7 +381,7 @@ fn namesake(wanted: &Slug, number: u32) -> Option<Slug> {
     }
 }
 
-/// Returns the title of an idea: the one given, else the first line of its opening, cut at a word.
+/// Returns the title of an idea: the one given, else the first line of its opening, cut where a part of it ends, else at a word.
 fn title_of(given: Option<&str>, opening: &str) -> Result<String, ChatError> {
     let bytes = given.map_or(0, |given| given.trim().len());
     if bytes > TITLE_BYTES {
@@ -389,14 +393,40 @@ fn title_of(given: Option<&str>, opening: &str) -> Result<String, ChatError> {
         .map(|line| line.trim().trim_start_matches('#').trim())
         .find(|line| !terminal::is_unseen(line))
         .unwrap_or(opening);
-    if line.chars().count() <= 80 {
+    if line.chars().count() <= TITLE_LETTERS {
         return Ok(line.to_owned());
     }
-    let cut: String = line.chars().take(80).collect();
-    let whole_words = cut
-        .rsplit_once(' ')
-        .map_or(cut.as_str(), |(words, _)| words);
-    Ok(format!("{whole_words}…"))
+    let cut = clip::words(line, TITLE_LETTERS + 1);
+    let Some(words) = cut.strip_suffix('…') else {
+        return Ok(cut);
+    };
+    // It heads documents that people read: half a sentence says less than what stands before it, where that is most of it.
+    let letters = |text: &str| text.chars().count();
+    let part = last_part(words).filter(|part| letters(part) * 2 >= letters(words));
+    let kept = part.unwrap_or(words);
+    Ok(format!("{}…", kept.trim_end_matches([',', ';', ':', '.'])))
+}
+
+/// Returns the words up to the last end of a part; none ends behind an abbreviation, or while a bracket is open.
+fn last_part(words: &str) -> Option<&str> {
+    let of_mark = move |mark: &'static str| {
+        let ends = words.match_indices(mark);
+        let ends = ends.map(move |(end, _)| &words[..end]);
+        ends.filter(move |part| !is_abbreviated(part, mark))
+    };
+    let is_closed = |part: &&str| part.matches('(').count() <= part.matches(')').count();
+    let parts = PART_ENDS.into_iter().flat_map(of_mark).filter(is_closed);
+    parts.max_by_key(|part| part.len())
+}
+
+/// Returns whether `part`, which `mark` follows, ends with an abbreviation: single letters with a period behind each.
+fn is_abbreviated(part: &str, mark: &str) -> bool {
+    let last = part.rsplit([' ', '(']).next().unwrap_or_default();
+    let has_period = last.ends_with('.') || mark.starts_with('.');
+    let mut pieces = last.trim_end_matches('.').split('.');
+    let is_letter =
+        |piece: &str| piece.chars().count() == 1 && piece.chars().all(char::is_alphabetic);
+    has_period && pieces.all(is_letter)
 }
 
 #[cfg(test)]
@@ -406,6 +436,7 @@ mod tests {
     #[test]
     fn a_title_is_the_one_given_or_the_first_line() {
         let long = "word ".repeat(30);
+        let letters = "ä".repeat(100);
         let title = |given, opening| title_of(given, opening).unwrap();
         assert_eq!(title(Some(" Habits "), "text"), "Habits");
         assert_eq!(title(Some("\u{200b}"), "text"), "text");
@@ -413,7 +444,23 @@ mod tests {
         assert_eq!(title(None, "#"), "#");
         assert!(title(None, &long).ends_with("word…"));
         assert!(title(None, &long).chars().count() <= 81);
-        assert!(title(Some(&"ä".repeat(100)), "text").ends_with('…'));
+        assert!(title(Some(&letters), "text").ends_with('…'));
+        let opening = "A table should get a new format called asciidoc-grid, and an option --grid for that in the program";
+        let part = "A table should get a new format called asciidoc-grid…";
+        assert_eq!(title(None, opening), part);
+        // Neither an abbreviation nor an open bracket is the end of a part.
+        let opening = "Let people bring in what they keep elsewhere, e.g. spreadsheets of other programs that they have";
+        let part = "Let people bring in what they keep elsewhere…";
+        assert_eq!(title(None, opening), part);
+        let opening = "Let people bring in all of what they keep (walks, and the weather, as each of them wrote it down)";
+        let part = "Let people bring in all of what they keep…";
+        assert_eq!(title(None, opening), part);
+        // Half of it is half of its letters, whatever they take in bytes.
+        let opening = format!("{}, {}", "ä".repeat(30), "word ".repeat(20));
+        assert!(title(None, &opening).ends_with("word…"));
+        // A part that is little of it says less than the words.
+        let opening = format!("Well, {long}");
+        assert!(title(None, &opening).ends_with("word…"));
         let refused = title_of(Some(&"ä".repeat(101)), "text").unwrap_err();
         assert_eq!(
             refused.to_string(),

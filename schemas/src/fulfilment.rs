@@ -136,8 +136,9 @@ impl Fulfilment {
         found
     }
 
-    /// Tells how many requirements are met, which of them with a task that is shown by how little, and which are not shown by anything.
-    pub fn summed_up(requirements: &[(RequirementId, Self)]) -> String {
+    /// Tells how many requirements are met, which of them with a task that is shown by how little, how many with a task that is for
+    /// others as well, and which are not shown by anything.
+    pub fn summed_up(requirements: &[(RequirementId, Self)], tasks: &[Task]) -> String {
         let of = |wanted: Self| {
             let found = requirements.iter().filter(|(_, is)| *is == wanted);
             found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
@@ -161,7 +162,16 @@ impl Fulfilment {
             let names = of(is);
             (!names.is_empty()).then(|| format!("{} {what}", names.join(", ")))
         });
-        let how: Vec<String> = how.collect();
+        let mut how: Vec<String> = how.collect();
+        let shared = requirements
+            .iter()
+            .filter(|(id, is)| is.is_met() && is_shown_with_others(id, tasks));
+        let shared = shared.count();
+        if shared > 0 {
+            how.push(format!(
+                "{shared} with a task that is for others as well, whose check need not look at each"
+            ));
+        }
         let met = requirements.iter().filter(|(_, is)| is.is_met()).count();
         let mut parts = vec![if how.is_empty() {
             format!("{met} met")
@@ -180,8 +190,25 @@ impl Fulfilment {
 
 impl std::fmt::Display for Fulfilment {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.as_str().replace('-', " "))
+        match self {
+            // The tests are of its task, and need not be about this requirement.
+            Self::MetByNewTests => formatter.write_str("met with new tests"),
+            other => formatter.write_str(&other.as_str().replace('-', " ")),
+        }
     }
+}
+
+/// Says whether a task that shows a requirement is for others as well: what its check saw is known of the task, and not of each
+/// of them. Tests of code need not read the document that comes along with it.
+fn is_shown_with_others(requirement: &RequirementId, tasks: &[Task]) -> bool {
+    let of_it = || tasks.iter().filter(move |task| task.is_for(requirement));
+    let counting = of_it().map(Part::of).min();
+    let names_another = |task: &Task| {
+        let lines = task.block.requirements.iter();
+        let mut ids = lines.filter_map(|line| line.id.as_ref());
+        ids.any(|id| id != requirement)
+    };
+    of_it().any(|task| Some(Part::of(task)) == counting && names_another(task))
 }
 
 /// Lists what the passes of a task prove.
@@ -354,9 +381,53 @@ mod tests {
         ];
         let found = Fulfilment::of_all([], &tasks, &evidence);
         assert_eq!(
-            Fulfilment::summed_up(&found),
+            Fulfilment::summed_up(&found, &tasks),
             "1 met (FR-1 with a task whose check could not run without the work)"
         );
+    }
+
+    #[test]
+    fn a_requirement_that_shares_a_task_is_told_with_what_its_check_need_not_look_at() {
+        let shared = "whose check need not look at each";
+        // What the tasks are for, and how many requirements share one that shows them.
+        let rows = [
+            (vec![("T-1", "FR-1"), ("T-2", "FR-2")], 0),
+            (vec![("T-1", "FR-1 FR-2")], 2),
+            (vec![("T-1", "FR-1"), ("T-2", "FR-1 FR-2")], 2),
+            // What preserves or looks shows nothing of a requirement that a task works on.
+            (vec![("T-1", "FR-1"), ("P-1", "FR-1 FR-2")], 1),
+            (
+                vec![("T-1", "FR-1"), ("T-2", "FR-2"), ("V-1", "FR-1 FR-2")],
+                0,
+            ),
+        ];
+        for (planned, expected) in rows {
+            let (mut tasks, mut evidence) = (Vec::new(), Vec::new());
+            for (id, requirements) in &planned {
+                let mut done = task(id, TaskState::Complete);
+                let line = done.block.requirements.remove(0);
+                for id in requirements.split(' ') {
+                    let mut named = line.clone();
+                    named.id = Some(RequirementId::parse(id).unwrap());
+                    done.block.requirements.push(named);
+                }
+                tasks.push(done);
+                evidence.push(pass(id, Some("assertion-failed")));
+            }
+            let told = Fulfilment::summed_up(&Fulfilment::of_all([], &tasks, &evidence), &tasks);
+            let is_told =
+                format!("2 met ({expected} with a task that is for others as well, {shared})");
+            let nothing = "2 met".to_owned();
+            let wanted = if expected > 0 { is_told } else { nothing };
+            assert_eq!(told, wanted, "{planned:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_as_met_by_tests_that_need_not_be_about_it() {
+        let words = Fulfilment::MetByNewTests.to_string();
+        assert_eq!(words, "met with new tests");
+        assert_eq!(Fulfilment::WeaklyMet.to_string(), "weakly met");
     }
 
     #[test]

@@ -317,6 +317,14 @@ pub(crate) async fn build_finished(
     outlook: BranchOutlook,
 ) -> Result<Build, BuilderError> {
     let doubts = outlook.doubts || outlook.in_the_way.is_some() || !outlook.objections.is_empty();
+    let command = format!("`ropewalk review show {}`", build.id);
+    let review = if outlook.objections.is_empty() {
+        format!(
+            "follows where the improvement agent runs; while this is open, you are asked anew if it speaks against landing, and {command} shows it then"
+        )
+    } else {
+        format!("{command} shows all of it")
+    };
     let in_the_way = outlook.in_the_way;
     let in_the_way = in_the_way.map(|error| Words::of(&error).to_string());
     let buts = in_the_way.into_iter().chain(outlook.objections);
@@ -331,6 +339,7 @@ pub(crate) async fn build_finished(
         ("failed", counts.failed.to_string()),
         ("skipped", counts.skipped.to_string()),
         ("branch", build.branch.clone()),
+        ("review", review),
     ]);
     let mut draft = shared.questions.render(Trigger::BuildFinished, &values)?;
     let best = if doubts {

@@ -1,6 +1,7 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
 mod confinement;
+mod untried;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -22,6 +23,7 @@ use ropewalk_store::{Health, Location, Store};
 use ropewalk_telegram::TelegramClient;
 use ropewalk_workspace::{Git, UserRepository};
 use tokio::runtime::Handle;
+use untried::untried;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -61,8 +63,9 @@ impl Doctor {
         let project = app.project();
         let is_readable = project.is_ok();
         let mut findings = examine(project, &app.environment).await;
-        if !is_readable && let Some(project) = as_last_trusted(app) {
-            findings.extend(examine_place(&project, &app.environment).await);
+        let trusted = (!is_readable).then(|| as_last_trusted(app)).flatten();
+        if let Some(project) = &trusted {
+            findings.extend(examine_place(project, &app.environment).await);
         }
         app.output
             .list(&findings, ["check", "verdict", "detail"], |finding| {
@@ -84,8 +87,9 @@ impl Doctor {
             (tried, "mend what they name")
         } else {
             // What the configuration says besides leads nowhere, and is not looked at.
-            let tried = format!("{tried}, and the others were not tried");
-            (tried, "mend what is named, then try again")
+            let untried = untried(&findings, trusted.as_ref()).join(", ");
+            let tried = format!("{tried}, and these were not tried: {untried}");
+            (tried, "mend what failed, then try again")
         };
         Err(CliError::refused("doctor", text))
     }

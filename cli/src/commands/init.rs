@@ -96,17 +96,7 @@ impl Init {
         {
             app.output.note(&format!("note: {notice}"))?;
         }
-        app.output.show(&initialised, |done| {
-            format!(
-                "wrote {}\nproject     {}\nstate       {}{}\n{}next        commit `ropewalk.toml`; `ropewalk doctor` checks everything, the key of a model among it; then \
-                 `ropewalk idea new \"…\"`\nlater       `ropewalk trust` allows what you add to it that runs commands or loosens rules",
-                done.file.display(),
-                done.name,
-                done.state.display(),
-                if done.goes_on { ", as it was left" } else { "" },
-                seen(&done.survey)
-            )
-        })
+        app.output.show(&initialised, human)
     }
 
     /// Chooses the name, and with it the state directory; one that belongs to another project is left alone, and one that is
@@ -157,6 +147,29 @@ impl Init {
             ),
         ))
     }
+}
+
+/// Tells what was made, and what is done next. That edits may have to be allowed comes first: with a file that loosens what nobody
+/// has allowed, neither the doctor nor an idea goes on.
+fn human(done: &Report) -> String {
+    let has_gate = done.survey.checks.iter().any(|check| check.passed);
+    let gate = if has_gate {
+        ": a build has the gate of the commit that it begins from"
+    } else {
+        ""
+    };
+    format!(
+        "wrote {}\nproject     {}\nstate       {}{}\n{}\
+         next        after an edit that adds what runs commands or loosens rules, as a provider of your own does: `ropewalk trust` allows it\n            \
+         commit `ropewalk.toml`{gate}\n            \
+         `ropewalk doctor` checks everything, the key of a model among it\n            \
+         `ropewalk idea new \"…\"` begins an idea",
+        done.file.display(),
+        done.name,
+        done.state.display(),
+        if done.goes_on { ", as it was left" } else { "" },
+        seen(&done.survey)
+    )
 }
 
 /// Tells what was seen, a line each.
@@ -283,4 +296,37 @@ fn gate(checks: &[CheckTrial]) -> String {
 fn quoted(text: &str) -> String {
     // What JSON writes between quotes, TOML reads.
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_of_a_build_is_told_only_where_one_was_written() {
+        for (passed, is_told) in [(None, false), (Some(false), false), (Some(true), true)] {
+            let trial = passed.map(|passed| CheckTrial {
+                name: "tests".to_owned(),
+                command: "make test".to_owned(),
+                passed,
+                told: "it ran".to_owned(),
+            });
+            let done = Report {
+                file: PathBuf::from("ropewalk.toml"),
+                name: ProjectName::parse("walks").unwrap(),
+                repository: PathBuf::from("walks"),
+                state: PathBuf::from("state"),
+                goes_on: false,
+                notice: None,
+                left_out: None,
+                survey: Survey {
+                    stacks: Vec::new(),
+                    checks: trial.into_iter().collect(),
+                },
+            };
+            let told = human(&done);
+            let is_found = told.contains("commit `ropewalk.toml`: a build has the gate");
+            assert_eq!(is_found, is_told, "{told}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::process::Command as Process;
 use std::time::Duration;
 
 use ropewalk_schemas::attempt::Evidence;
+use ropewalk_schemas::build::Build;
 use serde_json::{Value, json};
 
 use crate::approvals::{specified, text, until};
@@ -73,7 +74,10 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     assert!(made.unwrap().success());
     world.git(&["remote", "add", "origin", "../remote.git"]);
     let before = world.git(&["rev-parse", "main"]);
-    let preview = world.json(&format!("build land {build} --dry-run"));
+    let mut preview = world.json(&format!("build land {build} --dry-run"));
+    // Its review may have come by now, or not.
+    let unreviewed = preview.as_object_mut().unwrap().remove("unreviewed");
+    assert!(unreviewed.is_some_and(|known| known.is_boolean()));
     assert_eq!(
         preview,
         json!({ "build": build, "into": "main", "onto": before, "way": "fast-forward", "gate": false, "documents": "ideas/walks", "requirements": "1 met", "without_gate": true })
@@ -124,16 +128,28 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
 fn who_lands_is_told_what_the_review_holds_against_it() {
     let world = World::scripted();
     let build = built(&world);
+    let looked = format!("build land {build} --dry-run");
+    // What was seen of an end before is no word about this one.
+    let mut later: Build =
+        serde_json::from_value(world.json(&format!("build show {build}"))).unwrap();
+    later.completed_at = Some("2190-01-01T00:00:00Z".parse().unwrap());
+    world.commit(|changes| {
+        changes.put(&later);
+    });
+    assert_eq!(world.json(&looked)["unreviewed"], true);
+    let unseen = "but nobody has reviewed it as it stands\n";
+    let said = world.run(&looked);
+    assert!(said.contains(unseen), "{said}");
     world.commit(|changes| {
         changes.insert(&objections_to(build.parse().unwrap()));
     });
     let told = "FR-6 of T-001 for missed: planned help names both, done it names one";
-    let looked = format!("build land {build} --dry-run");
     let objections = &world.json(&looked)["objections"];
     assert_eq!(objections[0]["requirement"], "FR-6", "{objections}");
     for verb in [looked, format!("build land {build}")] {
         let said = world.run(&verb);
         assert!(said.contains(told), "{verb}: {said}");
+        assert!(!said.contains(unseen), "{verb}: {said}");
     }
     assert_eq!(
         events(&world, "build.merged").len(),

@@ -160,7 +160,14 @@ fn what_a_review_holds_against_a_build_is_told_beside_what_was_shown() {
         changes.insert(&succeeded(build));
     });
     let show = format!("build show {build}");
-    assert_eq!(world.json(&show).get("objections"), None);
+    let shown = world.json(&show);
+    assert_eq!(
+        (shown.get("objections"), &shown["reviewed"]),
+        (None, &json!("missing"))
+    );
+    let said = world.run(&show);
+    let line = "\nreview     nobody has reviewed it as it stands\n";
+    assert!(said.contains(line), "{said}");
     world.commit(|changes| {
         changes.insert(&objections_to(build));
     });
@@ -204,10 +211,22 @@ fn what_was_held_against_an_end_that_was_taken_back_is_told_no_more() {
     world.commit(|changes| {
         changes.insert(&objections_to(id));
     });
-    for (state, ended, is_told) in [
-        ("running", None, false),
-        ("succeeded", Some("2200-01-02T00:00:00Z"), false),
-        ("succeeded", Some("2200-01-01T00:00:00Z"), true),
+    let review = format!("`ropewalk review show {}` shows", &id.to_string()[28..]);
+    let earlier = format!("nobody has reviewed it as it stands; {review} that of an earlier end\n");
+    for (state, ended, is_told, line) in [
+        ("running", None, false, None),
+        (
+            "succeeded",
+            Some("2200-01-02T00:00:00Z"),
+            false,
+            Some(earlier),
+        ),
+        (
+            "succeeded",
+            Some("2200-01-01T00:00:00Z"),
+            true,
+            Some(format!("{review} what it found\n")),
+        ),
     ] {
         let mut build = serde_json::to_value(succeeded(id)).unwrap();
         build["state"] = json!(state);
@@ -220,5 +239,13 @@ fn what_was_held_against_an_end_that_was_taken_back_is_told_no_more() {
         assert_eq!(shown.get("objections").is_some(), is_told, "{shown}");
         let said = world.run(&show);
         assert_eq!(said.contains("for missed"), is_told, "{said}");
+        let told = said.split_once("\nreview     ").map(|(_, rest)| rest);
+        let line = line.as_deref();
+        assert_eq!(told.is_some(), line.is_some(), "{said}");
+        assert!(
+            told.unwrap_or_default()
+                .starts_with(line.unwrap_or_default()),
+            "{said}"
+        );
     }
 }

@@ -5,11 +5,13 @@ use nix::sys::signal::Signal;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{BuildId, RepoPath};
 use serde_json::{Value, json};
 
 use crate::approvals::{documented, specified, text, until};
+use crate::questions::question;
 use crate::world::World;
 
 #[test]
@@ -17,15 +19,20 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     let world = World::scripted();
     documented(&world, "rivers");
     // What is written is the question; that nothing was generated, the exit code says.
-    let generate = |more: &'static [&'static str]| {
+    let generate = |more: &'static [&'static str], is_begun: bool| {
         let words = ["spec", "generate", "rivers"].iter().chain(more).copied();
         let output = world.ropewalk(words).assert().code(1);
         let [written, said] = [&output.get_output().stdout, &output.get_output().stderr]
             .map(|bytes| String::from_utf8(bytes.clone()).unwrap());
         assert!(said.contains("it waits for an answer"), "{said}");
+        // A model that answers before anybody looks is not waited for.
+        let is_told = said.contains("this waits for the model");
+        assert!(is_begun || !is_told, "{said}");
         written
     };
-    let asked: Value = serde_json::from_str(&generate(&["--json"])).unwrap();
+    let written = generate(&[], true);
+    // Where it is asked already, nobody waits for a model.
+    let asked: Value = serde_json::from_str(&generate(&["--json"], false)).unwrap();
     let id = text(&asked["id"]);
     let waiting = world.json("spec list --idea rivers");
     let show = format!("spec show {}", text(&waiting[0]["id"]));
@@ -42,8 +49,11 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
         assert!(drawn.contains(&waiter) && drawn.contains(id), "{drawn}");
     }
     let shown = world.run(&format!("question show {id}"));
+    assert_eq!(generate(&[], false), written);
+    // How it is answered, the refusal says there.
+    let answering = format!("`ropewalk question answer {} …` answers it\n", &id[28..]);
     assert_eq!(
-        generate(&[]),
+        written + &answering,
         shown,
         "whoever meets the question sees all of it"
     );
@@ -196,6 +206,67 @@ fn a_task_whose_file_a_stopped_build_owns_names_the_verbs_that_end_its_wait() {
     assert_eq!(
         world.json(&format!("build show {owner}")).get("holders"),
         None
+    );
+}
+
+#[test]
+fn a_task_says_since_when_it_waits_and_who_left_it_out() {
+    let world = World::scripted();
+    let ids = Ids::system(Clock::system());
+    let id = BuildId(ids.next());
+    let task = |number, name| {
+        let block = json!({
+            "id": name, "phase": "project", "action": "UPDATE", "file": "settle.py",
+            "validation": { "command": "true", "expected": "exit 0" },
+        });
+        Task::planned(id, number, serde_json::from_value(block).unwrap())
+    };
+    let waiting = Task {
+        state: TaskState::Waiting,
+        waiting_for: Some(WaitReason::Lock),
+        waiting_since: Some(DateTime::UNIX_EPOCH),
+        reason: Some("waits for `settle.py`".to_owned()),
+        ..task(1, "T-001")
+    };
+    let open = question(1, QuestionKind::Blocking, false, false);
+    let question = open.id;
+    let asking = Task {
+        state: TaskState::Waiting,
+        waiting_for: Some(WaitReason::Person),
+        question: Some(question),
+        ..task(3, "T-003")
+    };
+    let skipped = Task {
+        state: TaskState::Skipped,
+        skipped_by: Some("ada".to_owned()),
+        reason: Some("nobody wants it".to_owned()),
+        ..task(2, "T-002")
+    };
+    let show = format!("build show {id}");
+    world.json("build list");
+    world.commit(|changes| {
+        changes.insert(&build(id, "running"));
+        changes.insert(&waiting);
+        changes.insert(&skipped);
+        changes.insert(&asking);
+        changes.insert(&open);
+    });
+    let shown = world.run(&show);
+    let digits = &question.to_string()[28..];
+    let answered = format!(
+        "your answer to question {question} about `T-003`: `ropewalk question show {digits}`, then `ropewalk question answer {digits}`"
+    );
+    for told in [
+        answered.as_str(),
+        "waits for `settle.py` (waiting since 1970-01-01 00:00:00 UTC)",
+        "skipped by ada: nobody wants it",
+    ] {
+        assert!(shown.contains(told), "no {told}: {shown}");
+    }
+    let tasks = &world.json(&show)["tasks"];
+    assert_eq!(
+        (&tasks[0]["waiting_since"], &tasks[1]["skipped_by"]),
+        (&json!("1970-01-01T00:00:00Z"), &json!("ada"))
     );
 }
 

@@ -99,7 +99,8 @@ triggers! {
     /// What is done for a build ended the program too often.
     BuildHeld = "build_held" ("idea", "why"),
     /// A build has ended.
-    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "gate", "buts"),
+    BuildFinished = "build_finished"
+        ("idea", "status", "complete", "failed", "skipped", "requirements", "branch", "gate", "buts", "review"),
     /// The branch of a build could not be merged.
     LandingRefused = "landing_refused" ("branch", "into", "why"),
     /// A budget is used up.

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
-use crate::views::review::{self, ObjectionView};
+use crate::views::review::{self, ObjectionView, UNREVIEWED};
 use crate::views::trace::{Trace, lacks_gate};
 
 /// What is said of the gate where a project has none.
@@ -183,7 +183,7 @@ pub fn gate_lines(whole: Option<&Evidence>, tasks: &[Task]) -> String {
 /// review holds against it, and by which tasks.
 pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
     let trace = Trace::load(store, build).await?;
-    let shown = Fulfilment::summed_up(&trace.fulfilments());
+    let shown = Fulfilment::summed_up(&trace.fulfilments(), trace.tasks());
     let gate = gate_lines(trace.newest_of_whole(), trace.tasks());
     let tasks = trace.into_tasks();
     let at = build.head.as_ref();
@@ -212,10 +212,10 @@ pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError>
     let objections: Vec<String> = objections
         .map(|objection| format!("\n**But:** {}", objection.told))
         .collect();
-    let unseen = if review::is_outdated(store, build).await? {
-        "\n**But:** it is not reviewed yet as it stands"
+    let unseen = if review::is_unreviewed(store, build).await? {
+        format!("\n**But:** {UNREVIEWED}")
     } else {
-        ""
+        String::new()
     };
     let objections = objections.concat();
     Ok(format!(

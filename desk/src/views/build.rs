@@ -19,7 +19,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::review::{self, ObjectionView};
+use super::review::{self, ObjectionView, ReviewStanding};
 use super::trace::{EvidenceView, RequirementView, Trace};
 use super::{AT_ONCE, PAGE, Span, bears, pages, question, records};
 
@@ -61,6 +61,8 @@ pub struct BuildView {
     pub spending: Spending,
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
+    /// How far it was reviewed.
+    pub reviewed: ReviewStanding,
     /// What its review holds against it, whatever the gates saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<ObjectionView>,
@@ -244,14 +246,14 @@ pub async fn show(
     let calls = Query::new().equal("build", build.id.to_string());
     let key = build.id.to_string();
     // On the heap, since so many queries at once are much for the stack of whoever asks.
-    let (trace, timeline, spending, owns, outage, wish, objections) = futures::try_join!(
+    let (trace, timeline, spending, owns, outage, wish, review) = futures::try_join!(
         Box::pin(Trace::load(store, &build)),
         Box::pin(timeline(store, &build)),
         Box::pin(store.spending(calls)),
         Box::pin(ownership::kept_by(store, &build)),
         Box::pin(standing_outage(store, providers)),
         Box::pin(store.get::<Wish>(&key)),
-        Box::pin(review::objections(store, &build)),
+        Box::pin(review::of_build(store, build.id)),
     )?;
     let (requirements, whole) = (trace.all(), trace.of_whole());
     let mut tasks = trace.into_tasks();
@@ -263,7 +265,8 @@ pub async fn show(
         timeline,
         spending,
         requirements,
-        objections,
+        reviewed: ReviewStanding::of(&build, review.as_ref()),
+        objections: review::objections_to(&build, review.as_ref()),
         whole,
         owns,
         holders,
@@ -343,6 +346,7 @@ mod tests {
                 ..Spending::default()
             },
             requirements: Vec::new(),
+            reviewed: ReviewStanding::Missing,
             objections: Vec::new(),
             owns: Vec::new(),
             holders: Vec::new(),

@@ -14,6 +14,9 @@ use super::records;
 /// How much is told of what was planned, and of what was done of it.
 const OBJECTION_LETTERS: usize = 300;
 
+/// What is said of a build of whose end there is no review.
+pub const UNREVIEWED: &str = "nobody has reviewed it as it stands";
+
 /// A review with the lessons that it names.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewView {
@@ -68,6 +71,29 @@ impl ObjectionView {
     }
 }
 
+/// How far a build was reviewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReviewStanding {
+    /// It has no review.
+    Missing,
+    /// Its newest review is of an earlier end.
+    Earlier,
+    /// It was reviewed as it stands.
+    Current,
+}
+
+impl ReviewStanding {
+    /// Says how far `build` was reviewed, whose newest review this is.
+    pub(super) fn of(build: &Build, newest: Option<&Review>) -> Self {
+        match newest {
+            None => Self::Missing,
+            Some(review) if is_of_its_end(review, build) => Self::Current,
+            Some(_) => Self::Earlier,
+        }
+    }
+}
+
 /// Lists the reviews, of one idea or of all, the newest first.
 pub async fn list(store: &Store, idea: Option<&Slug>) -> Result<Vec<Review>, ReadError> {
     let mut newest = Query::new().order_by("at").descending();
@@ -79,15 +105,21 @@ pub async fn list(store: &Store, idea: Option<&Slug>) -> Result<Vec<Review>, Rea
 
 /// Lists what the review of the end to which a build came holds against it; nothing while there is none.
 pub async fn objections(store: &Store, build: &Build) -> Result<Vec<ObjectionView>, ReadError> {
-    let review = of_build(store, build.id).await?;
-    let review = review.filter(|review| is_of_its_end(review, build));
-    Ok(review.as_ref().map(ObjectionView::all).unwrap_or_default())
+    let newest = of_build(store, build.id).await?;
+    Ok(objections_to(build, newest.as_ref()))
 }
 
-/// Says whether a build was reviewed, and not as it stands: it came to another end since, or to none yet.
-pub async fn is_outdated(store: &Store, build: &Build) -> Result<bool, ReadError> {
-    let review = of_build(store, build.id).await?;
-    Ok(review.is_some_and(|review| !is_of_its_end(&review, build)))
+/// Lists what the newest review of a build holds against the end to which that came.
+pub(super) fn objections_to(build: &Build, newest: Option<&Review>) -> Vec<ObjectionView> {
+    let review = newest.filter(|review| is_of_its_end(review, build));
+    review.map(ObjectionView::all).unwrap_or_default()
+}
+
+/// Says whether nobody has reviewed a build as it stands: its review is under way, nobody reviews at all, or it came to another
+/// end since.
+pub async fn is_unreviewed(store: &Store, build: &Build) -> Result<bool, ReadError> {
+    let newest = of_build(store, build.id).await?;
+    Ok(ReviewStanding::of(build, newest.as_ref()) != ReviewStanding::Current)
 }
 
 /// Says whether a review is of the end to which a build came: one that went on since has come to none yet, or to another.

@@ -187,6 +187,10 @@ async fn recommended(
     best: Option<&str>,
     store: &Store,
 ) -> Result<Option<String>, ReadError> {
+    if let Payload::ReviewCompleted(review) = payload {
+        let command = format!("read it with `ropewalk review show {}`", review.review_id);
+        return Ok(Some(command));
+    }
     if let Payload::IdeationCompleted(done) = payload {
         let of_idea = Query::new().equal("idea", done.idea_slug.as_str());
         let specs = store.list::<Specification>(of_idea).await?;

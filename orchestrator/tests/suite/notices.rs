@@ -538,6 +538,7 @@ async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::
         "The build of `walks` is stopped",
         "`walks` was reviewed",
         "holds 2 requirements for missed",
+        "read it with `ropewalk review show ",
     ] {
         assert!(said[0].body.contains(part), "{part} in {}", said[0].body);
     }

@@ -5,7 +5,6 @@ use ropewalk_desk::builds::landing;
 use ropewalk_desk::views::review::ObjectionView;
 use ropewalk_desk::views::trace::Trace;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::BuildId;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::payload::ReviewCompleted;
 use ropewalk_schemas::review::Review;
@@ -57,9 +56,9 @@ pub(super) async fn reviewed(
     ask::supersede_asked(&context, &mut changes, build, finished, why).await?;
     let trace = Trace::load(&context.store, &plan.build).await?;
     let outlook = BranchOutlook {
-        requirements: Fulfilment::summed_up(&trace.fulfilments()),
+        requirements: Fulfilment::summed_up(&trace.fulfilments(), trace.tasks()),
         gate: landing::gate_lines(trace.newest_of_whole(), trace.tasks()),
-        objections: objections(&review, build),
+        objections: objections(&review),
         doubts: false,
         in_the_way: None,
     };
@@ -78,13 +77,13 @@ pub(super) async fn reviewed(
 }
 
 /// Tells what a review holds against a build, a line each.
-fn objections(review: &Review, build: BuildId) -> Vec<String> {
+fn objections(review: &Review) -> Vec<String> {
     let all = ObjectionView::all(review);
     let more = all.len().saturating_sub(TOLD);
     let told = all.into_iter().take(TOLD).map(|objection| objection.told);
     let mut told: Vec<String> = told.collect();
     if let Some(last) = told.last_mut().filter(|_| more > 0) {
-        *last = format!("{last}; and {more} more: `ropewalk review show {build}`");
+        *last = format!("{last}; and {more} more");
     }
     told
 }

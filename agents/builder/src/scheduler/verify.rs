@@ -99,7 +99,7 @@ async fn conclude(
                 &ended,
                 &counts,
                 BranchOutlook {
-                    requirements: Fulfilment::summed_up(&fulfilments),
+                    requirements: Fulfilment::summed_up(&fulfilments, &tasks),
                     gate: landing::gate_lines(Some(evidence), &tasks),
                     objections: Vec::new(),
                     doubts,

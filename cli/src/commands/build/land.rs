@@ -4,11 +4,13 @@ use clap::Args;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
-use ropewalk_desk::views::review::{self, ObjectionView};
+use ropewalk_desk::views::review::{self, ObjectionView, UNREVIEWED};
 use ropewalk_desk::views::trace::Trace;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
+use ropewalk_store::{ReadError, Store};
 use serde::Serialize;
 
 use super::trace;
@@ -56,7 +58,7 @@ struct ResolutionReceipt {
     resolving: bool,
 }
 
-/// What it would come to, and what the review of the build holds against it.
+/// What it would come to, and what is known of the build.
 #[derive(Debug, Serialize)]
 struct Prospect {
     #[serde(flatten)]
@@ -69,8 +71,34 @@ struct Prospect {
     /// Whether the project has no gate, so that nothing was run but the own checks of the tasks; none where nobody has looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_gate: Option<bool>,
+    #[serde(flatten)]
+    verdict: ReviewVerdict,
+}
+
+/// What is known of a build beside what the gates saw.
+#[derive(Debug, Serialize)]
+struct ReviewVerdict {
+    /// Whether nobody has reviewed it as it stands.
+    unreviewed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objections: Vec<ObjectionView>,
+}
+
+impl ReviewVerdict {
+    async fn load(store: &Store, build: &Build) -> Result<Self, ReadError> {
+        Ok(Self {
+            unreviewed: review::is_unreviewed(store, build).await?,
+            objections: review::objections(store, build).await?,
+        })
+    }
+
+    /// Tells what speaks against landing `build`, a line each; nothing where nothing does.
+    fn told(&self, build: BuildId) -> String {
+        if self.unreviewed {
+            return format!("but {UNREVIEWED}\n");
+        }
+        trace::objections(build, &self.objections)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -82,8 +110,8 @@ struct Receipt {
     pushed: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comes_along: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    objections: Vec<ObjectionView>,
+    #[serde(flatten)]
+    verdict: ReviewVerdict,
 }
 
 impl Land {
@@ -129,13 +157,13 @@ impl Land {
             let prospect = Prospect {
                 preview: explained(preview, app)?,
                 comes_along,
-                requirements: Fulfilment::summed_up(&trace.fulfilments()),
+                requirements: Fulfilment::summed_up(&trace.fulfilments(), trace.tasks()),
                 without_gate: trace.lacks_gate(),
-                objections: review::objections(&opened.store, &build).await?,
+                verdict: ReviewVerdict::load(&opened.store, &build).await?,
             };
             return app.output.show(&prospect, previewed);
         }
-        let objections = review::objections(&opened.store, &build).await?;
+        let verdict = ReviewVerdict::load(&opened.store, &build).await?;
         let worker =
             wiring::lander(&opened.project, &app.environment, opened.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
@@ -155,7 +183,7 @@ impl Land {
             way,
             pushed: self.push,
             comes_along,
-            objections,
+            verdict,
         };
         app.output.show(&done, human)
     }
@@ -179,7 +207,7 @@ fn previewed(prospect: &Prospect) -> String {
     } else {
         ""
     };
-    let objections = trace::objections(preview.build, &prospect.objections);
+    let objections = prospect.verdict.told(preview.build);
     let documents = preview.documents.as_ref().map_or_else(String::new, |folder| {
         format!("the documents of the idea come along in `{folder}`; `--without-ideas` leaves them out\n")
     });
@@ -223,7 +251,7 @@ fn human(done: &Receipt) -> String {
         done.into,
         done.commit.short(),
         along("came", &done.comes_along),
-        trace::objections(done.build, &done.objections)
+        done.verdict.told(done.build)
     )
 }
 

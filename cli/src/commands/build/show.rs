@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::build::{self, BuildView};
+use ropewalk_desk::views::review::{ReviewStanding, UNREVIEWED};
 use ropewalk_desk::views::trace::{FindError, Trace};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::RepoPath;
@@ -14,8 +15,9 @@ use ropewalk_schemas::specification::Price;
 use super::asleep::AttendedBuild;
 use super::trace;
 use crate::app::App;
+use crate::commands::question::commands_of;
 use crate::error::{AMBIGUOUS, CliError};
-use crate::ids::IdText;
+use crate::ids::{IdText, last_digits};
 use crate::output::{self, time};
 
 /// The build.
@@ -80,6 +82,16 @@ fn files(paths: &[RepoPath]) -> String {
     }
 }
 
+/// Says how far a build that has ended was reviewed, and what shows that.
+fn reviewed(shown: &BuildView) -> String {
+    let command = format!("`ropewalk review show {}`", last_digits(shown.build.id));
+    match shown.reviewed {
+        ReviewStanding::Missing => UNREVIEWED.to_owned(),
+        ReviewStanding::Earlier => format!("{UNREVIEWED}; {command} shows that of an earlier end"),
+        ReviewStanding::Current => format!("{command} shows what it found"),
+    }
+}
+
 fn came_to(build: &Build) -> &'static str {
     match build.completed_at {
         Some(_) => "came to",
@@ -104,9 +116,7 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
     if let Some(reason) = attended.why(why::build(build, shown.outage.as_ref())) {
         writeln!(text, "why        {reason}").ok();
     }
-    if let Some(question) = build.question {
-        writeln!(text, "waits for  your answer to question {question}").ok();
-    }
+    text.push_str(&awaited(shown));
     writeln!(text, "branch     {}", standing(build)).ok();
     if let Some(head) = &build.head {
         writeln!(text, "head       {}", head.short()).ok();
@@ -120,6 +130,9 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
     .ok();
     if let Some(at) = build.completed_at {
         writeln!(text, "ended      {}", time(at)).ok();
+    }
+    if build.state.has_ended() {
+        writeln!(text, "review     {}", reviewed(shown)).ok();
     }
     let spending = &shown.spending;
     writeln!(
@@ -143,14 +156,34 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
     text.push('\n');
     text.push_str(&tasks(shown));
     if !shown.requirements.is_empty() {
-        text.push('\n');
-        text.push_str(&trace::overview(&shown.requirements));
+        text.push_str("\n\n");
+        text.push_str(&trace::overview(&shown.requirements, &shown.tasks));
     }
     if !shown.objections.is_empty() {
-        text.push('\n');
+        text.push_str("\n\n");
         text.push_str(&trace::objections(build.id, &shown.objections));
     }
     text
+}
+
+/// Says which answers it waits for, and how they are given.
+fn awaited(shown: &BuildView) -> String {
+    let of_build = shown
+        .build
+        .question
+        .map(|question| (String::new(), question));
+    let of_tasks = shown.tasks.iter().filter_map(|task| {
+        let about = format!(" about `{}`", task.id);
+        Some((about, task.question?))
+    });
+    let lines = of_build
+        .into_iter()
+        .chain(of_tasks)
+        .map(|(about, question)| {
+            let commands = commands_of(last_digits(question));
+            format!("waits for  your answer to question {question}{about}: {commands}\n")
+        });
+    lines.collect()
 }
 
 /// Shows the tasks, and below them whose files some of them wait for.

@@ -7,12 +7,13 @@ use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
 use ropewalk_schemas::amount::counted;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, RequirementId};
 
 use crate::output::{self, time};
 
 /// Shows every requirement in a line for each of its tasks, and below them what shows how many of them.
-pub(super) fn overview(traced: &[RequirementView]) -> String {
+pub(super) fn overview(traced: &[RequirementView], tasks: &[Task]) -> String {
     let rows = traced.iter().flat_map(|traced| {
         let met = traced.fulfilment;
         let of_tasks = traced.tasks.iter().map(move |link| {
@@ -51,7 +52,7 @@ pub(super) fn overview(traced: &[RequirementView]) -> String {
         .iter()
         .map(|traced| (traced.requirement.clone(), traced.fulfilment))
         .collect();
-    let summed_up = Fulfilment::summed_up(&all);
+    let summed_up = Fulfilment::summed_up(&all, tasks);
     let table = output::table(&header, rows);
     format!("{table}\nrequirements: {summed_up}")
 }

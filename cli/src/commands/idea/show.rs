@@ -10,8 +10,9 @@ use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::specification::BRIEF;
 
 use crate::app::App;
+use crate::commands::question::commands_of;
 use crate::error::CliError;
-use crate::ids::IdeaText;
+use crate::ids::{IdeaText, last_digits};
 use crate::output::time;
 
 /// The idea.
@@ -57,7 +58,12 @@ fn human(shown: &IdeaView) -> String {
         }
     }
     for question in &shown.waits_for {
-        writeln!(text, "waits for   your answer to question {question}").ok();
+        let commands = commands_of(last_digits(question));
+        writeln!(
+            text,
+            "waits for   your answer to question {question}: {commands}"
+        )
+        .ok();
     }
     for relation in &shown.relations {
         let (how, idea) = (relation.kind.in_words(), &relation.idea);

@@ -11,7 +11,7 @@ use ropewalk_workspace::{LocalClone, shell_word};
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::ids::IdText;
+use crate::ids::{IdText, last_digits};
 use crate::output::time;
 
 /// The question.
@@ -31,7 +31,8 @@ impl Show {
             .await?
             .record;
         app.output.show(&QuestionView::from(question), |shown| {
-            whole(&shown.question, opened.project.state())
+            let question = &shown.question;
+            whole(question, opened.project.state()) + &answering(question)
         })
     }
 }
@@ -125,6 +126,15 @@ pub(crate) fn human(question: &Question) -> String {
         .ok();
     }
     text
+}
+
+/// Says how the question is answered, while it can be.
+fn answering(question: &Question) -> String {
+    if question.state != QuestionState::Pending {
+        return String::new();
+    }
+    let id = last_digits(question.id);
+    format!("`ropewalk question answer {id} …` answers it\n")
 }
 
 /// Says what a yes holds for, and for nothing else.

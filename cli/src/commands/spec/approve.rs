@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::hash::HashText;
 use crate::app::App;
 use crate::error::CliError;
-use crate::ids::IdText;
+use crate::ids::{IdText, last_digits};
 use crate::wiring::OpenProject;
 
 /// How long the beginning of the build is waited for.
@@ -83,9 +83,10 @@ impl Approve {
             departures,
         };
         app.output.show(&done, |done| {
-            let began = done
-                .build
-                .map_or_else(String::new, |build| format!("\nbuild {build} began"));
+            let began = done.build.map_or_else(String::new, |build| {
+                let id = last_digits(build);
+                format!("\nbuild {build} began: `ropewalk build show {id}` shows how it stands")
+            });
             let mut told = format!(
                 "approved revision {} of {}: {}{began}",
                 done.revision,

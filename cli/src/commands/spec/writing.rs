@@ -47,7 +47,7 @@ pub(super) async fn show_written(
 ) -> Result<(), CliError> {
     reach.wake()?;
     let progress = Progress::start(&app.output, title);
-    let end = follow(reach, wanted.spec, &progress).await;
+    let end = follow(reach, wanted, &progress).await;
     progress.finish();
     if matches!(end, Err(CliError::Cancelled)) {
         let idea = &wanted.idea;
@@ -83,6 +83,19 @@ pub(super) async fn show_written(
     }
 }
 
+/// Says what is waited for, and what becomes of it where nobody waits.
+fn meanwhile(reach: &Reach, idea: &Slug) -> String {
+    let left = match reach {
+        Reach::Hosted(_) => format!(
+            "the model is asked from here: Ctrl-C ends that, and `ropewalk spec generate {idea}` goes on with it"
+        ),
+        Reach::Beside(..) => {
+            "it may be left with Ctrl-C: the process that runs goes on with it, and `ropewalk spec list` shows how it stands".to_owned()
+        }
+    };
+    format!("this waits for the model, perhaps for minutes; {left}")
+}
+
 /// Says that the revision `number` is not there to be approved, and why; nothing where it is, or a later one, or where somebody
 /// has approved it already.
 fn refusal(spec: &Specification, number: u32) -> Option<String> {
@@ -103,11 +116,17 @@ fn refusal(spec: &Specification, number: u32) -> Option<String> {
     Some(format!("revision {number} {what}: {why}{stands}"))
 }
 
-async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, CliError> {
+async fn follow(
+    reach: &Reach,
+    wanted: &WantedRevision,
+    progress: &Progress,
+) -> Result<End, CliError> {
+    let id = wanted.spec;
     let subject = Subject::specification(id);
     // Of a draft, the newest event is what was asked for.
     let asked = reach.newest("spec.*", &subject).await?;
     let mut vigil = Vigil::over(ROLE, subject, asked - 1)?;
+    let mut is_told = false;
     loop {
         // Before its state: what is generated asks for approval in the same commit, and that is no question of a draft.
         let question = open_question(reach, id).await?;
@@ -122,6 +141,10 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         }
         if let Some(question) = question {
             return Ok(End::Asks(Box::new(question)));
+        }
+        if !is_told {
+            progress.say(&meanwhile(reach, &wanted.idea));
+            is_told = true;
         }
         let news = vigil
             .look(reach, "the specification was not written")

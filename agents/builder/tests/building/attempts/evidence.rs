@@ -225,7 +225,7 @@ async fn tests_that_come_where_there_are_enough_already_are_tried_without_the_wo
         let found = Fulfilment::of_all([], &tasks, &evidence);
         assert_eq!(found[0].1, expected, "{text}");
         let [question] = open.questions("build_finished").await.try_into().unwrap();
-        let told = Fulfilment::summed_up(&found);
+        let told = Fulfilment::summed_up(&found, &tasks);
         assert!(question.text.contains(&told), "{}", question.text);
         open.close().await;
     }
@@ -292,7 +292,7 @@ async fn what_stands_before_tests_shows_no_more_than_they_do() {
         let found = Fulfilment::of_all([], &tasks, &evidence);
         assert_eq!(found[0].1, expected, "{validation} {text}");
         let [question] = open.questions("build_finished").await.try_into().unwrap();
-        let told = Fulfilment::summed_up(&found);
+        let told = Fulfilment::summed_up(&found, &tasks);
         assert!(question.text.contains(&told), "{}", question.text);
         open.close().await;
     }

@@ -300,6 +300,15 @@ async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_ane
     let open = project.open().await;
     let build = built(&open).await;
     let before = pending(&open).await;
+    let command = format!("`ropewalk review show {}` shows", build.id);
+    let follows = "\n**Review:** follows where the improvement agent runs; while this is open, you are asked anew if it speaks \
+                   against landing, and ";
+    let wanted = format!("{follows}{command} it then\n");
+    assert!(before[0].text.contains(&wanted), "{}", before[0].text);
+    let unseen = "**But:** nobody has reviewed it as it stands\n";
+    let told = landing::prospect(&open.services.store, &build).await;
+    let told = told.unwrap();
+    assert!(told.contains(unseen), "{told}");
     review(&open, &build, false).await;
     assert_eq!(pending(&open).await, before, "nothing speaks against it");
     review(&open, &build, true).await;
@@ -307,6 +316,8 @@ async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_ane
     assert_eq!(asked.trigger, "build_finished");
     let but = "**But:** the review holds FR-1 for missed: planned habits are counted, done the count is made up\n";
     assert!(asked.text.contains(but), "{}", asked.text);
+    let all = format!("\n**Review:** {command} all of it\n");
+    assert!(asked.text.contains(&all), "{}", asked.text);
     let recommended = asked.choices.iter().filter(|choice| choice.recommended);
     let recommended: Vec<&str> = recommended.map(|choice| choice.id.as_str()).collect();
     assert_eq!(recommended, ["leave"]);
@@ -321,7 +332,6 @@ async fn a_review_that_holds_something_against_a_build_asks_about_its_branch_ane
         let told = landing::prospect(&open.services.store, build).await;
         let told = told.unwrap();
         assert_eq!(told.contains(but), is_reviewed, "{told}");
-        let unseen = "**But:** it is not reviewed yet as it stands\n";
         assert_eq!(told.contains(unseen), !is_reviewed, "{told}");
     }
     let stale = before[0].id;
