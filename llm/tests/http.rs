@@ -269,9 +269,10 @@ async fn each_format_sends_the_trace_that_a_request_is_in_and_none_where_there_i
 
 #[tokio::test]
 async fn an_unreachable_provider_is_asked_six_times_and_then_a_network_error() -> Result<()> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    drop(listener);
+    // Nobody listens there, and it is nobody else's as long as this test has it.
+    let taken = tokio::net::TcpSocket::new_v4()?;
+    taken.bind("127.0.0.1:0".parse()?)?;
+    let address = taken.local_addr()?;
     let clock = Clock::manual(START);
     let mut config = ProviderConfig::shipped("ollama")?;
     config.base_url = format!("http://{address}/v1");

@@ -158,6 +158,6 @@ async fn an_abandoned_idea_ends_the_answer_to_a_message() {
     assert_eq!(world.messages(started.session).await.len(), 1);
     let idea = world.store().get::<Idea>("habits").await.unwrap().unwrap();
     assert_eq!(idea.state, IdeaState::Abandoned);
-    let told = tokio::time::timeout(Duration::from_secs(10), live.next());
+    let told = tokio::time::timeout(Duration::from_mins(1), live.next());
     assert_eq!(told.await.unwrap().unwrap().event_type, "ideation.failed");
 }

@@ -69,7 +69,7 @@ pub(crate) fn until(world: &World, line: &str, found: impl Fn(&Value) -> bool) -
         if found(&answer) {
             return answer;
         }
-        assert!(began.elapsed() < Duration::from_mins(1), "{line}: {answer}");
+        assert!(began.elapsed() < Duration::from_mins(3), "{line}: {answer}");
     }
 }
 

@@ -73,7 +73,7 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     assert!(said.contains(&next), "{said}");
     // It goes on for a moment, which is seen or not, and stands still again for the same reason.
     let began = Instant::now();
-    let mut resumed = (0..5).map(|_| world.run(&format!("build resume {digits}")));
+    let mut resumed = (0..20).map(|_| world.run(&format!("build resume {digits}")));
     let said = resumed.find(|said| said.contains("is paused")).unwrap();
     let why = format!("is paused: only open questions are left; `ropewalk {answer}`");
     assert!(said.contains(&why), "{said}");

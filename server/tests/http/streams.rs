@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::{ADA, ServerWorld, answered};
 
 /// How long a test waits for what should come at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long it may take until what happened is seen.
 const AT_MOST: Duration = Duration::from_secs(2);
@@ -156,7 +156,8 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
     );
     let (_, _, data) = tasks.next().await.unwrap();
     assert_eq!(data["type"], "task.progress");
-    // Nobody tells of these; on a busy machine one of them may take longer.
+    // Nobody tells of these, and each is committed right after a look that found the one before: whoever looked too seldom
+    // would be late with all but the first. On a busy machine two may take longer.
     let mut late = Vec::new();
     for last in 3..=7 {
         let slug = format!("lakes-{last}");
@@ -176,7 +177,7 @@ async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fi
         );
         assert_eq!(ids(&others.take(1).await), [last]);
     }
-    assert!(late.len() <= 1, "{late:?} are {AT_MOST:?} or more");
+    assert!(late.len() <= 2, "{late:?} are {AT_MOST:?} or more");
     let listed = world.read("/api/events?source=elsewhere").await;
     let listed = listed["items"].as_array().unwrap().len();
     assert_eq!(listed, 5);

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::support::{Bench, changes};
 
 /// Long enough for anything that is going to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Which locks of the schema say that somebody consumes.
 const HELD: &str = "locktype = 'advisory' AND granted AND classid::bigint = x'726f0003'::bigint";

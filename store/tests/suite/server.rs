@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::{Bench, changes};
 
 /// Long enough for anything that is going to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_of_another_process_wakes_the_feed() {

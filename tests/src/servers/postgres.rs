@@ -28,7 +28,8 @@ const SETTINGS: &[&str] = &[
     "unix_socket_directories=",
     "fsync=off",
     "shared_buffers=32MB",
-    "max_connections=200",
+    // Many tests share it at once, each with a dozen at most; how many is up to who runs them, and room costs little.
+    "max_connections=1000",
     "log_min_messages=log",
     "logging_collector=off",
 ];

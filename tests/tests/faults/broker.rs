@@ -235,7 +235,7 @@ async fn check_stream(project: &Project, server: &NatsServer) -> anyhow::Result<
         if missing.is_empty() {
             break;
         }
-        let late = began.elapsed() > Duration::from_secs(30);
+        let late = began.elapsed() > Duration::from_mins(2);
         ensure!(!late, "not in the stream: {missing:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

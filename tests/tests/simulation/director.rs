@@ -21,7 +21,7 @@ const BUILDS: usize = 4;
 /// More steps than any history needs.
 const STEPS: u32 = 1_000;
 /// How long everybody may take to come, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// A delivery that failed so often goes on, so that nothing ends among the dead letters.
 const TRIES: u32 = 3;
 

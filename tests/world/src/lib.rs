@@ -24,7 +24,7 @@ use ropewalk_store::{CommitError, Location, OpenError, Store};
 use ropewalk_tests::labels::reworded;
 
 /// How long the parts of a world may take to end.
-const DRAIN: Duration = Duration::from_secs(20);
+const DRAIN: Duration = Duration::from_mins(1);
 
 /// A store with a bus on it, and what agents share.
 pub struct World {

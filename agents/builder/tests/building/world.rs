@@ -3,6 +3,7 @@
 mod approving;
 pub(crate) mod listener;
 pub(crate) mod meeting;
+pub(crate) mod patience;
 mod people;
 pub(crate) mod project;
 pub(crate) mod script;

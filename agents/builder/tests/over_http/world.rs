@@ -6,6 +6,8 @@ mod approving;
 pub(crate) mod listener;
 #[path = "../building/world/meeting.rs"]
 pub(crate) mod meeting;
+#[path = "../building/world/patience.rs"]
+pub(crate) mod patience;
 #[path = "../building/world/people.rs"]
 mod people;
 #[path = "../building/world/project.rs"]

@@ -11,7 +11,7 @@ use crate::approvals::{specified, text};
 use crate::world::{World, one_task};
 
 /// So long a build takes at most.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 fn calls(number: u32, tool: &str, arguments: &Value) -> Value {
     json!({

@@ -1,7 +1,6 @@
 //! A model that works on a task asks a person, and goes on in the same conversation with the answer (V39).
 
 use std::path::Path;
-use std::time::Duration;
 
 use ropewalk_coordination::locks;
 use ropewalk_coordination::waits::blocking_questions;
@@ -17,6 +16,7 @@ use ropewalk_schemas::{ChoiceId, Payload, Subject, TaskId, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Query};
 use serde_json::{Value, json};
 
+use crate::world::patience::exists;
 use crate::world::project::{Project, git, task, writes};
 
 fn plan() -> Value {
@@ -167,9 +167,7 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
     let project = Project::new(&script).with_files(&[("README.md", "good\n")]);
     let open = project.open().await;
     let spec = open.approve(plan()).await;
-    while !begun.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    exists(&begun).await;
     let (build, _) = open.until(spec, |_, _| true).await;
     let ada = Person::alone(UserSlug::parse("ada").unwrap());
     let say = |text: String| {
@@ -243,9 +241,7 @@ async fn what_others_changed_since_a_question_is_told_again_after_a_crash() {
     let spec = open.approve(plan()).await;
     open.until(spec, only_the_question_is_left).await;
     open.answer("T-1", "tabs").await;
-    while !begun.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    exists(&begun).await;
     open.crash().await;
     std::fs::write(&go_on, "").unwrap();
     let open = project.open().await;

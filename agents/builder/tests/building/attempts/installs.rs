@@ -4,7 +4,6 @@ mod cache;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use ropewalk_config::settings::PackageManager;
 use ropewalk_schemas::SpecId;
@@ -13,6 +12,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
+use crate::world::patience::exists;
 use crate::world::project::{OpenProject, Project, git, task, writes};
 
 const MANIFEST: &str = r#"{
@@ -303,9 +303,7 @@ async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
         go.display()
     ));
     let spec = open.approve(json!([plan])).await;
-    while !installed.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    exists(&installed).await;
     open.crash().await;
     std::fs::write(&go, "").unwrap();
     let open = project.open().await;

@@ -185,7 +185,7 @@ async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &OpenProject
                 stage.clock.advance(Duration::from_secs(20));
                 thirds += 1;
                 // Who was not asleep yet when it moved sleeps on until it moves again.
-                let moment = Duration::from_secs(1);
+                let moment = Duration::from_secs(3);
                 if tokio::time::timeout(moment, &mut renewed).await.is_ok() {
                     return;
                 }

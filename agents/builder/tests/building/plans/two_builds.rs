@@ -201,10 +201,7 @@ async fn lock_is_no_longer_waited_for(open: &OpenProject, build: BuildId, task: 
     let released = Instant::now();
     let is_lease = |wait: &Wait| matches!(wait.resource, Resource::Lease { .. });
     while waits_of(open, build, task).await.iter().any(is_lease) {
-        assert!(
-            released.elapsed() < Duration::from_secs(20),
-            "the wait outlives the lock"
-        );
+        assert!(released.elapsed() < PATIENCE, "the wait outlives the lock");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

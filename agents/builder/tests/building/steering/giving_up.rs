@@ -10,6 +10,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
+use crate::world::patience::until;
 use crate::world::project::{Project, request, task, writes};
 use crate::world::script::{append, holds_back, meet, steps};
 
@@ -153,9 +154,8 @@ async fn used_up_working_time_stops_and_keeps_the_work_of_whom_it_ends() {
         });
     let open = project.open().await;
     let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
-    while project.requests("T-1").len() < 2 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let asked_again = async || project.requests("T-1").len() >= 2;
+    until("its model is asked again", asked_again).await;
     clock.advance(limit);
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Stopped);

@@ -11,6 +11,7 @@ use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
 use crate::world::listener::Pace;
+use crate::world::patience::{exists, until};
 use crate::world::project::Project;
 use crate::world::script::{append, append_and_meet, steps};
 
@@ -46,9 +47,7 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
             "validation": { "command": format!("touch {}; grep -q ONE a.txt", checked.display()), "expected": "exit 0" },
         }]))
         .await;
-    while !begun.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    exists(&begun).await;
     let asked = || project.told.lock().unwrap().len();
     let before = asked();
     // The command that runs ends; what would follow it does not begin.
@@ -57,9 +56,7 @@ async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
     tokio::time::sleep(WHILE).await;
     assert_eq!(asked(), before, "a model was asked");
     project.brake.set(false);
-    while asked() == before {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until("a model is asked", async || asked() != before).await;
     // It is stopped in that call, which ends; no command begins after it.
     tokio::time::sleep(WHILE).await;
     let held = open.build(spec).await.unwrap();
@@ -84,9 +81,7 @@ async fn what_waits_while_everything_is_stopped_does_not_hold_the_end_and_goes_o
     let project = Project::new(&script);
     let open = project.open().await;
     let spec = open.approve(one()).await;
-    while !begun.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    exists(&begun).await;
     project.brake.set(true);
     std::fs::write(&go, "").unwrap();
     let asked = project.calls();

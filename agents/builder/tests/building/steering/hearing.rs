@@ -12,7 +12,8 @@ use ropewalk_schemas::{SpecId, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::project::{OpenProject, Project, task, writes};
+use crate::world::patience::{exists, until};
+use crate::world::project::{OpenProject, PATIENCE, Project, task, writes};
 
 /// Makes a rule for the first turn of a try, whose model makes these calls in one reply; with `told`, only where its
 /// conversation holds that.
@@ -56,12 +57,6 @@ fn plan(check: &str) -> Value {
 
 const CHECK: &str = "grep -q . a.txt";
 
-async fn seen(sign: &Path) {
-    while !sign.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
 /// Says `words` to the task, and waits until they stand there.
 async fn say(open: &OpenProject, spec: SpecId, words: &str) -> Build {
     let (build, _) = open.until(spec, |_, _| true).await;
@@ -80,7 +75,7 @@ async fn told_at(
     (begun, said): (&Path, &Path),
 ) -> (SpecId, Build) {
     let spec = open.approve(plan(check)).await;
-    seen(begun).await;
+    exists(begun).await;
     let build = say(open, spec, "use tabs").await;
     std::fs::write(said, "").unwrap();
     (spec, build)
@@ -153,21 +148,24 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
     let project = Project::new(&script.concat());
     let open = project.open().await;
     let spec = open.approve(plan(CHECK)).await;
-    seen(&begun).await;
+    exists(&begun).await;
     let (first, _) = open.until(spec, |_, _| true).await;
     let more = json!([plan(CHECK)[0], {
         "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt",
         "validation": { "command": "grep -q good b.txt", "expected": "exit 0" },
     }]);
     open.amend(spec, 2, more).await;
-    let second = loop {
-        let query = Query::new().equal("spec", spec.to_string());
-        let found = open.services.store.list::<Build>(query).await.unwrap();
-        match found.into_iter().find(|build| build.id != first.id) {
-            Some(build) => break build.into_inner(),
-            None => tokio::time::sleep(Duration::from_millis(10)).await,
+    let follows = async {
+        loop {
+            let query = Query::new().equal("spec", spec.to_string());
+            let found = open.services.store.list::<Build>(query).await.unwrap();
+            match found.into_iter().find(|build| build.id != first.id) {
+                Some(build) => break build.into_inner(),
+                None => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
         }
     };
+    let second = tokio::time::timeout(PATIENCE, follows).await.unwrap();
     let ada = Person::alone(UserSlug::parse("ada").unwrap());
     let told = builds::tasks::tell(&open.context, &second, Some("T-1"), &ada, "use tabs").await;
     assert_eq!(
@@ -175,9 +173,11 @@ async fn what_is_said_to_a_build_that_waits_for_an_earlier_one_is_heard_by_whoev
         1,
         "one task, whichever build works on it"
     );
-    while task(&open.tasks(first.id).await, "T-1").guidance.is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the first has the words", async || {
+        let tasks = open.tasks(first.id).await;
+        !task(&tasks, "T-1").guidance.is_empty()
+    })
+    .await;
     std::fs::write(&said, "").unwrap();
     let second = open.newest_build(spec, &first).await;
     assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
@@ -203,9 +203,8 @@ async fn a_program_that_ends_before_the_answer_to_what_was_said_tells_it_again()
     let project = Project::new(&script.concat());
     let open = project.open().await;
     let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
-    while project.requests("T-1").len() < 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let asked_again = async || project.requests("T-1").len() >= 2;
+    until("its model is asked again", asked_again).await;
     open.crash().await;
     std::fs::write(&go, "").unwrap();
     let open = project.open().await;
@@ -229,7 +228,7 @@ async fn a_program_that_ends_after_that_answer_does_not_land_what_came_before_it
     let project = Project::new(&script.concat());
     let open = project.open().await;
     let (spec, _) = told_at(&open, CHECK, (&begun, &said)).await;
-    seen(&half).await;
+    exists(&half).await;
     open.crash().await;
     std::fs::write(&go, "").unwrap();
     let open = project.open().await;
@@ -265,12 +264,11 @@ async fn what_is_said_while_a_person_is_asked_goes_to_a_model_before_what_they_a
     open.answer("T-1", "allow").await;
     // The words made other content of it, which is asked about anew.
     let pending = |one: &Question| one.state == QuestionState::Pending;
-    while !{
+    until("it is asked about anew", async || {
         let asked = open.questions("protected_files").await;
         asked.len() == 2 && asked.iter().any(pending)
-    } {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    })
+    .await;
     open.answer("T-1", "allow").await;
     heard_once(&project, &open, spec, (file, tabs.trim_end())).await;
     // Who does not know of the yes would take back what it allowed.

@@ -1,7 +1,6 @@
 //! A revision that is approved while an earlier one is built.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_desk::builds::{self, SteerError, Wish};
@@ -16,7 +15,8 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use super::second_task::retry;
-use crate::world::project::{OpenProject, Project, task, writes};
+use crate::world::patience::{exists, until};
+use crate::world::project::{OpenProject, PATIENCE, Project, task, writes};
 use crate::world::script::{append_and_meet, steps};
 
 /// Two tasks that need nothing of each other; the second says `says`.
@@ -41,6 +41,7 @@ async fn of_revision(
     revision: u32,
     wanted: impl Fn(&Build) -> bool,
 ) -> Build {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut feed = open.services.store.feed();
     loop {
         let query = Query::new().equal("spec", spec.to_string());
@@ -49,6 +50,8 @@ async fn of_revision(
         if let Some(build) = found.find(|build| build.revision == revision && wanted(build)) {
             return build;
         }
+        let late = tokio::time::Instant::now() >= deadline;
+        assert!(!late, "revision {revision} is never as wanted");
         tokio::time::timeout(Duration::from_millis(100), feed.next())
             .await
             .ok();
@@ -82,13 +85,11 @@ async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_tou
     exists(&begun).await;
     exists(&half).await;
     open.amend(spec, 2, plan("changed")).await;
-    let touched = || async {
+    until("what is touched ends", async || {
         let tasks = open.tasks(first.id).await;
         task(&tasks, "T-2").state != TaskState::Working
-    };
-    while !touched().await {
-        open.services.store.feed().next().await;
-    }
+    })
+    .await;
     let tasks = open.tasks(first.id).await;
     assert_eq!(task(&tasks, "T-1").state, TaskState::Working, "it goes on");
     std::fs::write(&go, "").unwrap();
@@ -258,13 +259,6 @@ async fn what_goes_on_for_a_revision_is_stopped_with_its_work_kept_and_the_revis
     let again = builds::steer(&open.context, &ended, Wish::Stop, &ada, None).await;
     assert!(matches!(again, Err(SteerError::Continued { .. })));
     open.close().await;
-}
-
-/// Waits until a command of an attempt has said something.
-async fn exists(place: &Path) {
-    while !place.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

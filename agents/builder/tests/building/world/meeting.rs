@@ -1,8 +1,6 @@
 //! A gate that the test meets: its runs say that they have begun, and wait while they are held.
 
-use std::time::Duration;
-
-use crate::world::project::PATIENCE;
+use crate::world::patience::exists;
 
 /// The directory through which runs of the gate and the test tell each other how far they are.
 pub(crate) struct MeetingGate {
@@ -42,12 +40,7 @@ impl MeetingGate {
     /// Waits until run `number` has begun.
     pub(crate) async fn until_begun(&self, number: u32) {
         let run = self.signals.path().join(format!("run-{number}"));
-        let begun = async {
-            while !run.exists() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+        exists(&run).await;
     }
 
     /// Lets run `number` go on.
