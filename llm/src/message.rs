@@ -1,5 +1,7 @@
 //! Holds the words of a conversation in no provider's format.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -117,10 +119,10 @@ impl ToolUse {
     }
 
     /// Returns the arguments as the object that both wire formats ask for, also when they are malformed.
-    pub(crate) fn input_object(&self) -> Value {
+    pub(crate) fn input_object(&self) -> Cow<'_, Value> {
         match &self.input {
-            Value::Object(_) => self.input.clone(),
-            other => serde_json::json!({ "malformed_arguments": other }),
+            object @ Value::Object(_) => Cow::Borrowed(object),
+            other => Cow::Owned(serde_json::json!({ "malformed_arguments": other })),
         }
     }
 }
@@ -178,7 +180,7 @@ mod tests {
             assert_eq!(call.malformed, malformed, "{shown}");
             if malformed {
                 assert_eq!(call.input, json!(raw), "{shown}");
-                assert_eq!(call.input_object(), json!({ "malformed_arguments": raw }));
+                assert_eq!(*call.input_object(), json!({ "malformed_arguments": raw }));
             } else {
                 assert!(call.input.is_object(), "{shown}");
             }

@@ -1,5 +1,7 @@
 //! Names what a request asks by hashes, without what differs from run to run: ids, times, places on this machine.
 
+use std::borrow::Cow;
+
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::model_call::RequestPrint;
 use serde_json::json;
@@ -234,7 +236,7 @@ pub fn plain(text: &str) -> String {
             let began = plain.len();
             number = is_number(core).then_some(began);
             let struck = if day && is_time_to_the_minute(core) {
-                TIME.to_owned()
+                Cow::Borrowed(TIME)
             } else {
                 of_word(core)
             };
@@ -250,55 +252,75 @@ fn is_of_word(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_./:+~".contains(letter)
 }
 
-/// Returns a word without what differs from run to run.
-fn of_word(word: &str) -> String {
+/// Returns a word without what differs from run to run. Nearly every word stays as it is, so that only one that does not costs
+/// an allocation: all that was ever said goes through here at every turn.
+fn of_word(word: &str) -> Cow<'_, str> {
     if word.contains("://") {
-        return word.to_owned();
+        return Cow::Borrowed(word);
     }
     if let Some(place) = word.strip_prefix('/')
         && let Some((_, name)) = place.rsplit_once('/')
     {
-        return format!("/{}", of_word(name));
+        return Cow::Owned(format!("/{}", of_word(name)));
+    }
+    if word.split('/').all(|part| stand_in(part).is_none()) {
+        return Cow::Borrowed(word);
     }
     let parts: Vec<&str> = word
         .split('/')
-        .map(|part| {
-            if is_id(part) {
-                ID
-            } else if is_day(part) || is_time_of_day(part) || is_amount_of_time(part) {
-                TIME
-            } else {
-                part
-            }
-        })
+        .map(|part| stand_in(part).unwrap_or(part))
         .collect();
-    parts.join("/")
+    Cow::Owned(parts.join("/"))
+}
+
+/// Returns what stands for an id or a time; none for any other text.
+fn stand_in(text: &str) -> Option<&'static str> {
+    if is_id(text) {
+        Some(ID)
+    } else if is_day(text) || is_time_of_day(text) || is_amount_of_time(text) {
+        Some(TIME)
+    } else {
+        None
+    }
 }
 
 /// Says that a text is a UUID or the id of a git object.
 fn is_id(text: &str) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    let is_uuid = groups == [8, 4, 4, 4, 12] && text.split('-').all(is_hex);
-    is_uuid || (matches!(text.len(), 40 | 64) && is_hex(text))
+    match text.len() {
+        36 => {
+            let groups = text.split('-').map(str::len);
+            groups.eq([8, 4, 4, 4, 12]) && text.split('-').all(is_hex)
+        }
+        40 | 64 => is_hex(text),
+        _ => false,
+    }
 }
 
 /// Says that a text is a day, or begins with one and goes on with a time: `2026-03-01T08:00:00Z`.
 fn is_day(text: &str) -> bool {
-    let shape = |text: &str| -> String {
-        let shape = text.chars().take(10);
-        shape
-            .map(|letter| if letter.is_ascii_digit() { '0' } else { letter })
-            .collect()
+    let Some((day, rest)) = text.as_bytes().split_at_checked(10) else {
+        return false;
     };
-    shape(text) == "0000-00-00" && text[10..].chars().next().is_none_or(|next| next == 'T')
+    let mut shape = day.iter().zip(b"0000-00-00");
+    let fits = shape.all(|(byte, place)| match place {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == place,
+    });
+    fits && matches!(rest.first(), None | Some(b'T'))
 }
 
 /// Says that a text is a time of the day to the second.
 fn is_time_of_day(text: &str) -> bool {
-    let parts: Vec<&str> = text.trim_end_matches('Z').split(':').collect();
-    matches!(parts[..], [hour, minute, second]
-        if hour.len() == 2 && minute.len() == 2 && second.len() >= 2 && parts.iter().all(|part| is_number(part)))
+    let mut parts = text.trim_end_matches('Z').split(':');
+    let [hour, minute, second, more] = std::array::from_fn(|_| parts.next());
+    let (Some(hour), Some(minute), Some(second), None) = (hour, minute, second, more) else {
+        return false;
+    };
+    hour.len() == 2
+        && minute.len() == 2
+        && second.len() >= 2
+        && [hour, minute, second].into_iter().all(is_number)
 }
 
 /// Says that a text is a time of the day to the minute, which without a day before it may be anything.

@@ -13,6 +13,7 @@ use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 use ropewalk_runtime::Clock;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +77,7 @@ impl Endpoint {
     /// Posts `body`, in the trace of what it is for, and reads the answer through `decoder`.
     pub(crate) async fn stream(
         &self,
-        asked: (&Value, Option<&str>),
+        asked: (&(impl Serialize + Sync), Option<&str>),
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
@@ -88,7 +89,7 @@ impl Endpoint {
     pub(crate) async fn stream_from(
         &self,
         url: Url,
-        (body, traceparent): (&Value, Option<&str>),
+        (body, traceparent): (&(impl Serialize + Sync), Option<&str>),
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {

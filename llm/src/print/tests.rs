@@ -31,6 +31,16 @@ fn ids_times_and_places_leave_no_trace() {
         ("src/a.rs:10:3 is 5", "src/a.rs:10:3 is 5"),
         ("é 10:30 ü", "é 10:30 ü"),
         ("version 1.2.3", "version 1.2.3"),
+        (
+            "0191f3c2-7b1e-7c33-8a44-9e1f00aa11bg 2026-03-0x 2026-03-01x",
+            "0191f3c2-7b1e-7c33-8a44-9e1f00aa11bg 2026-03-0x 2026-03-01x",
+        ),
+        (
+            "08:00:01Z 08:00:1 8:00:01 08:00:01:02",
+            "<time> 08:00:1 8:00:01 08:00:01:02",
+        ),
+        ("1m02s 1.5h .s s1 5 5x", "<time> <time> <time> s1 5 5x"),
+        ("a/2026-03-01/b-/T-001", "a/<time>/b-/T-001"),
     ];
     for (text, expected) in rows {
         assert_eq!(plain(text), expected, "{text}");
