@@ -7,6 +7,7 @@ use std::fmt::Display;
 
 use ropewalk_runtime::{Clock, Shutdown, Supervisor};
 use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{Connection as _, SqliteConnection};
 
 use crate::database::dialect::Statement;
 use crate::database::location::Location;
@@ -79,11 +80,22 @@ async fn tables(connection: &mut Connection, steps: &Migrator) -> Result<Tables,
 async fn change_tables(connection: &mut Connection, steps: &Migrator) -> Result<(), MigrateError> {
     ropewalk_runtime::failpoint!("store.migrate.before");
     let changed = match connection {
-        Connection::Sqlite(raw) => steps.run(raw).await,
+        Connection::Sqlite(raw) => change_all_tables(raw, steps).await,
         Connection::Postgres(raw) => steps.run(raw).await,
     };
     ropewalk_runtime::failpoint!("store.migrate.after");
     changed
+}
+
+/// Takes all steps at once: what is stopped in between leaves the tables of before, and each step by itself waits twice for the disk.
+/// It waits to write before it reads: whoever reads first and finds that somebody else has written meanwhile is refused at once.
+async fn change_all_tables(
+    raw: &mut SqliteConnection,
+    steps: &Migrator,
+) -> Result<(), MigrateError> {
+    let mut all = raw.begin_with("BEGIN IMMEDIATE").await?;
+    steps.run(&mut *all).await?;
+    Ok(all.commit().await?)
 }
 
 fn newer(database: impl Display, found: i64, known: i64) -> OpenError {
