@@ -13,6 +13,7 @@ mod nextest;
 mod pytest;
 mod runners;
 mod tap;
+mod text;
 mod unittest;
 
 use ropewalk_schemas::attempt::TestCounts;
@@ -49,9 +50,9 @@ const PARSERS: &[Parser] = &[
 /// What the project describes goes first. Where several runners speak, the first tells how many passed, and a failure
 /// that any of them tells is a failure.
 pub fn count(output: &str, patterns: Option<&Patterns>) -> Option<TestCounts> {
-    let plain = without_colour(output);
+    let plain = text::plain(output);
     let custom = patterns
-        .and_then(|patterns| patterns.count(&plain))
+        .and_then(|patterns| patterns.count(&text::shown(output), &plain))
         .into_iter();
     let known = PARSERS.iter().filter_map(|parser| parser(&plain));
     let mut all = custom.chain(known);
@@ -71,32 +72,14 @@ pub fn count(output: &str, patterns: Option<&Patterns>) -> Option<TestCounts> {
 
 /// Counts the suites that runners say failed, be it outside any test of them: files of jest and vitest, packages of go.
 pub(crate) fn failed_suites(output: &str) -> u32 {
-    let plain = without_colour(output);
+    let plain = text::plain(output);
     javascript::failed_files(&plain).saturating_add(go::failed_packages(&plain))
 }
 
 /// Counts the suites of which a runner says that nothing could run: packages of go that did not compile. Of jest and vitest a file that
 /// failed outside any test may have run some.
 pub(crate) fn unbuilt_suites(output: &str) -> u32 {
-    go::unbuilt_packages(&without_colour(output))
-}
-
-/// Takes out terminal colours, which runners keep when they are told to.
-fn without_colour(output: &str) -> String {
-    let mut plain = String::with_capacity(output.len());
-    let mut letters = output.chars();
-    while let Some(letter) = letters.next() {
-        if letter == '\u{1b}' {
-            for skipped in letters.by_ref() {
-                if skipped.is_ascii_alphabetic() {
-                    break;
-                }
-            }
-        } else {
-            plain.push(letter);
-        }
-    }
-    plain
+    go::unbuilt_packages(&text::plain(output))
 }
 
 /// Adds to a number that a runner may claim to be beyond all bounds: what is counted never wraps to nothing.

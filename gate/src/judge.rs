@@ -107,7 +107,7 @@ pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation
                 ),
             ),
             None => fails(
-                classify::output(observed.output),
+                classify::output(observed.output, observed.tests),
                 format!("`{name}` ended with exit code {code}"),
             ),
         },

@@ -19,9 +19,16 @@ impl Patterns {
     }
 
     /// Adds up what the patterns find; none when they find nothing.
-    pub(super) fn count(&self, output: &str) -> Option<TestCounts> {
-        let found = [&self.passed, &self.failed, &self.ignored]
-            .map(|pattern| sum(pattern.as_ref(), output));
+    ///
+    /// A runner may write its numbers over those before, so that what is shown in the end counts. In all that was written a failure is
+    /// looked for where none is shown: a test may write over it.
+    pub(super) fn count(&self, shown: &str, written: &str) -> Option<TestCounts> {
+        let [passed, failed, ignored] =
+            [&self.passed, &self.failed, &self.ignored].map(|pattern| sum(pattern.as_ref(), shown));
+        let failed = failed
+            .filter(|failed| *failed > 0)
+            .or_else(|| sum(self.failed.as_ref(), written));
+        let found = [passed, failed, ignored];
         if found.iter().all(Option::is_none) {
             return None;
         }
@@ -57,6 +64,33 @@ impl From<&CountPatterns> for Patterns {
             passed: compiled(&settings.passed),
             failed: compiled(&settings.failed),
             ignored: compiled(&settings.ignored),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::count;
+    use super::*;
+
+    #[test]
+    fn of_a_line_that_is_written_over_the_last_numbers_count() {
+        let patterns = Patterns::from(&CountPatterns {
+            passed: Some(r"^OK: (\d+)$".to_owned()),
+            failed: Some(r"^BAD: (\d+)$".to_owned()),
+            ignored: None,
+        });
+        for (output, expected) in [
+            ("OK: 1\rOK: 2\rOK: 3\n", (3, 0)),
+            ("OK: 1\r\u{1b}[KOK: 2\r\n", (2, 0)),
+            ("OK: 1\r\r\nOK: 2\r\n", (3, 0)),
+            ("OK: 4\nBAD: 1\rBAD: 2\n", (4, 2)),
+            // A test wrote over it.
+            ("BAD: 1\rall is well\nOK: 4\n", (4, 1)),
+            ("BAD: 1\rBAD: 0\nOK: 4\n", (4, 1)),
+        ] {
+            let counts = count(output, Some(&patterns)).unwrap();
+            assert_eq!((counts.passed, counts.failed), expected, "{output:?}");
         }
     }
 }

@@ -1,16 +1,67 @@
-//! Reads `go test`, plain, with `-v`, and with `-json`.
+//! Reads `go test`, plain, with `-v`, and with `-json`, and what gotestsum makes of it.
 
-use std::collections::BTreeMap;
+mod gotestsum;
+
+use std::collections::{BTreeMap, HashMap};
 
 use ropewalk_schemas::attempt::TestCounts;
 use serde_json::Value;
 
-/// Counts the `---` lines; packages alone do not tell how many tests ran.
+use super::sum;
+
+/// Adds up the runs. Where gotestsum ran again what had failed, the last run of a test counts.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
+    let lines: Vec<&str> = output.lines().map(str::trim).collect();
+    let mut all: Option<TestCounts> = None;
+    for run in gotestsum::runs(&lines) {
+        let Some(counts) = count_run(run.lines, run.is_closed) else {
+            continue;
+        };
+        all = Some(match all {
+            Some(before) if run.is_again => {
+                sum(without(before, &counts.names, &counts.failed_names), counts)
+            }
+            Some(before) => sum(before, counts),
+            None => counts,
+        });
+    }
+    all
+}
+
+/// Counts a run, and in one that gotestsum ended what it tells itself.
+fn count_run(lines: &[&str], is_closed: bool) -> Option<TestCounts> {
+    let told = is_closed.then(|| gotestsum::count(lines)).flatten();
+    match (count_points(lines), told) {
+        // It repeats the failures that it passes on.
+        (Some(counts), Some(told)) => Some(sum(without(told, &counts.failed_names, &[]), counts)),
+        (counts, told) => counts.or(told),
+    }
+}
+
+/// Leaves out of what failed as many tests of a name as two lists have.
+fn without(mut counts: TestCounts, one: &[String], other: &[String]) -> TestCounts {
+    let mut left: HashMap<&str, usize> = HashMap::new();
+    for name in one.iter().chain(other) {
+        *left.entry(name.as_str()).or_default() += 1;
+    }
+    counts
+        .failed_names
+        .retain(|name| match left.get_mut(name.as_str()) {
+            Some(number) if *number > 0 => {
+                *number -= 1;
+                false
+            }
+            _ => true,
+        });
+    counts.failed = u32::try_from(counts.failed_names.len()).unwrap_or(u32::MAX);
+    counts
+}
+
+/// Counts the `---` lines; packages alone do not tell how many tests ran.
+fn count_points(lines: &[&str]) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut seen = false;
-    for line in output.lines() {
-        let line = line.trim();
+    for line in lines {
         if let Some(event) = json(line) {
             seen = true;
             add(&mut counts, &event.0, &event.1);
@@ -120,6 +171,11 @@ fn add(counts: &mut TestCounts, outcome: &str, name: &str) {
         "skip" => counts.ignored += 1,
         _ => {}
     }
+}
+
+/// Says whether a line is one of go itself.
+fn is_told(line: &str) -> bool {
+    point(line).is_some() || event(line).is_some() || of_package(line).is_some()
 }
 
 /// Reads an event of `-json`.

@@ -9,7 +9,8 @@ pub(super) fn maven(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut seen = false;
     for line in output.lines() {
-        let text = line.split_once("] ").map_or(line, |(_, text)| text);
+        // The name of a module may stand before the level.
+        let text = line.rsplit_once("] ").map_or(line, |(_, text)| text);
         let Some(rest) = text.trim().strip_prefix("Tests run: ") else {
             continue;
         };

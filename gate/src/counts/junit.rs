@@ -2,22 +2,31 @@
 
 use ropewalk_schemas::attempt::TestCounts;
 
-/// Counts `testcase` elements by what they hold.
+/// Counts `testcase` elements by what they hold. A report that breaks off is none, unless it told of a failure before.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
     let start = output.find("<testsuite")?;
     let mut rest = &output[start..];
     let mut counts = TestCounts::default();
     while let Some(position) = rest.find("<testcase") {
         let case = &rest[position..];
-        let (head, empty) = element_head(case)?;
-        let body = if empty {
-            ""
-        } else {
-            let inner = &case[head.len()..];
-            &inner[..inner.find("</testcase>")?]
+        let Some((head, empty)) = element_head(case) else {
+            return (counts.failed > 0).then_some(counts);
         };
-        add(&mut counts, head, body);
-        rest = &case[head.len() + body.len()..];
+        let inner = &case[head.len()..];
+        let end = if empty {
+            Some(0)
+        } else {
+            inner.find("</testcase>")
+        };
+        let Some(end) = end else {
+            // What only writes of such elements names none.
+            if is_failed(inner) && attribute(head, "name").is_some() {
+                add(&mut counts, head, inner);
+            }
+            return (counts.failed > 0).then_some(counts);
+        };
+        add(&mut counts, head, &inner[..end]);
+        rest = &inner[end..];
     }
     Some(counts)
 }
@@ -42,7 +51,7 @@ fn add(counts: &mut TestCounts, head: &str, body: &str) {
         Some(class) => format!("{class}::{name}"),
         None => name.to_owned(),
     };
-    if body.contains("<failure") || body.contains("<error") {
+    if is_failed(body) {
         counts.failed += 1;
         counts.failed_names.push(full);
     } else if body.contains("<skipped") {
@@ -51,6 +60,10 @@ fn add(counts: &mut TestCounts, head: &str, body: &str) {
         counts.passed += 1;
         counts.names.push(full);
     }
+}
+
+fn is_failed(body: &str) -> bool {
+    body.contains("<failure") || body.contains("<error")
 }
 
 fn attribute<'a>(head: &'a str, name: &str) -> Option<&'a str> {

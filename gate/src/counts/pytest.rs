@@ -34,10 +34,20 @@ fn closing(line: &str) -> Option<Vec<(u32, &str)>> {
     if parts == "no tests ran" {
         return Some(Vec::new());
     }
-    parts.split(", ").map(part).collect()
+    let parts: Vec<(u32, &str)> = parts.split(", ").map(part).collect::<Option<_>>()?;
+    parts
+        .iter()
+        .any(|(_, word)| is_known(word))
+        .then_some(parts)
 }
 
 fn part(part: &str) -> Option<(u32, &str)> {
+    let (number, word) = part.trim().split_once(' ')?;
+    Some((number.parse().ok()?, word.trim()))
+}
+
+/// Knows the words of pytest itself; plugins add words of their own to them, as `1 retried`.
+fn is_known(word: &str) -> bool {
     const WORDS: [&str; 14] = [
         "passed",
         "failed",
@@ -54,12 +64,7 @@ fn part(part: &str) -> Option<(u32, &str)> {
         "subtests failed",
         "subtests skipped",
     ];
-    let (number, word) = part.trim().split_once(' ')?;
-    let word = word.trim();
-    let number = number.parse().ok()?;
-    let known = WORDS.contains(&word)
-        || WORDS.contains(&word.replacen("subtest ", "subtests ", 1).as_str());
-    known.then_some((number, word))
+    WORDS.contains(&word) || WORDS.contains(&word.replacen("subtest ", "subtests ", 1).as_str())
 }
 
 fn note(counts: &mut TestCounts, number: u32, word: &str) {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod hidden;
+
 fn check(output: &str, expected: (u32, u32, u32), names: &[&str]) {
     let counts = count(output, None).unwrap_or_else(|| panic!("not recognised:\n{output}"));
     assert_eq!(

@@ -4,6 +4,9 @@ use ropewalk_schemas::attempt::TestCounts;
 
 use super::add;
 
+/// What an outcome calls a failure.
+const FAILURES: [&str; 3] = ["failures", "errors", "unexpected successes"];
+
 /// Adds up the summaries: `Ran 3 tests in 0.001s`, and `OK` or `FAILED (failures=1)` below it.
 pub(super) fn count(output: &str) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -17,7 +20,7 @@ pub(super) fn count(output: &str) -> Option<TestCounts> {
     while let Some(line) = lines.next() {
         if let Some(ran) = ran(line) {
             seen = true;
-            let outcome = lines.clone().next().unwrap_or_default();
+            let outcome = outcome(lines.clone());
             note(&mut counts, (ran, std::mem::take(&mut dots)), outcome);
         } else if let Some(of_line) = marks(line) {
             dots += of_line;
@@ -39,6 +42,33 @@ fn ran(line: &str) -> Option<u32> {
     rest.contains(" in ").then(|| number.parse().ok()).flatten()
 }
 
+/// Finds the outcome of a run below its number, where a thread or what is cleared up may write something in between.
+fn outcome<'a>(below: impl Iterator<Item = &'a str> + Clone) -> &'a str {
+    let mut below = below.take_while(|line| ran(line).is_none());
+    let tells_failures = |line: &str| FAILURES.iter().any(|label| number(line, label) > 0);
+    let failed = below
+        .clone()
+        .find(|line| line.starts_with("FAILED (") && tells_failures(line));
+    let passed = below
+        .clone()
+        .find(|line| line.starts_with("OK (") || line.starts_with("NO TESTS RAN ("));
+    failed
+        .or(passed)
+        .or_else(|| below.next())
+        .unwrap_or_default()
+}
+
+/// Reads the number of `label` in an outcome like `FAILED (failures=1, errors=1)`.
+fn number(outcome: &str, label: &str) -> u32 {
+    let inner = outcome.split_once('(').map_or("", |(_, inner)| inner);
+    let parts = inner.trim_end_matches(')').split(", ");
+    let values = parts.filter_map(|part| part.split_once('='));
+    values
+        .filter(|(name, _)| *name == label)
+        .filter_map(|(_, number)| number.parse::<u32>().ok())
+        .fold(0, u32::saturating_add)
+}
+
 /// Counts the tests that passed in a line of marks: `..s.F`; none where it is no such line.
 fn marks(line: &str) -> Option<u32> {
     let is_mark = |letter: char| ".FEsxu".contains(letter);
@@ -51,21 +81,12 @@ fn marks(line: &str) -> Option<u32> {
 /// One test may fail in several of its parts, so that there can be more failures than tests. A module or a class that is
 /// skipped as a whole is skipped once more than anything of it ran: there, the marks say how many passed.
 fn note(counts: &mut TestCounts, (ran, dots): (u32, u32), outcome: &str) {
-    let of = |label: &str| {
-        let inner = outcome.split_once('(').map_or("", |(_, inner)| inner);
-        let parts = inner.trim_end_matches(')').split(", ");
-        let values = parts.filter_map(|part| part.split_once('='));
-        values
-            .filter(|(name, _)| *name == label)
-            .filter_map(|(_, number)| number.parse::<u32>().ok())
-            .fold(0, u32::saturating_add)
-    };
     let (mut failed, mut ignored) = (0, 0);
-    for label in ["failures", "errors", "unexpected successes"] {
-        add(&mut failed, of(label));
+    for label in FAILURES {
+        add(&mut failed, number(outcome, label));
     }
     for label in ["skipped", "expected failures"] {
-        add(&mut ignored, of(label));
+        add(&mut ignored, number(outcome, label));
     }
     add(&mut counts.failed, failed);
     add(&mut counts.ignored, ignored);

@@ -1,7 +1,9 @@
 //! Classifies the output of a failed check, so that the right remedy follows.
 
-use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::attempt::{FailureClass, TestCounts};
 use ropewalk_workspace::sandbox::fails_anywhere;
+
+use crate::counts;
 
 /// What each class shows in the output of the common tools; the first row that fits wins.
 const SIGNS: &[(FailureClass, &[&str])] = &[
@@ -46,13 +48,12 @@ const SIGNS: &[(FailureClass, &[&str])] = &[
             "syntax error",
             "ParseError",
             "Parse error",
-            "[build failed]",
         ],
     ),
 ];
 
-/// Classifies the output of a command that ran and did not hold.
-pub(super) fn output(output: &str) -> FailureClass {
+/// Classifies the output of a command that ran and did not hold, by the tests that were counted in it too.
+pub(super) fn output(output: &str, tests: Option<&TestCounts>) -> FailureClass {
     if missing_node_package(output) {
         return FailureClass::MissingDependency;
     }
@@ -62,7 +63,18 @@ pub(super) fn output(output: &str) -> FailureClass {
         .iter()
         .filter(|(class, _)| is_open(*class))
         .find(|(_, signs)| signs.iter().any(|sign| output.contains(sign)))
-        .map_or(FailureClass::ValidationFailed, |(class, _)| *class)
+        .map_or_else(|| by_tests(output, tests), |(class, _)| *class)
+}
+
+/// Go says in many ways why it compiled nothing of a package, and in one that it did not. A test that ran and failed beside that says more
+/// of the work.
+fn by_tests(output: &str, tests: Option<&TestCounts>) -> FailureClass {
+    let has_failed = tests.is_some_and(|tests| tests.failed > 0);
+    if !has_failed && counts::unbuilt_suites(output) > 0 {
+        FailureClass::SyntaxError
+    } else {
+        FailureClass::ValidationFailed
+    }
 }
 
 /// A relative module that is missing is the agent's own mistake; a package that is missing is not.
@@ -129,7 +141,43 @@ mod tests {
             ),
         ];
         for (text, class) in rows {
-            assert_eq!(output(text), class, "{text}");
+            assert_eq!(output(text, None), class, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_package_of_go_that_did_not_compile_says_less_than_a_test_that_failed() {
+        let undefined = "# more\n./a.go:3:9: undefined: two\n";
+        let rows = [
+            (
+                format!("{undefined}FAIL\tmore [build failed]\nFAIL"),
+                FailureClass::SyntaxError,
+            ),
+            (
+                format!("{undefined}ok  \thabits\t0.002s\nFAIL\tmore [build failed]\nFAIL"),
+                FailureClass::SyntaxError,
+            ),
+            (
+                "FAIL\tmore [setup failed]\nFAIL".to_owned(),
+                FailureClass::SyntaxError,
+            ),
+            (
+                format!("{undefined}--- FAIL: TestAdds (0.00s)\nFAIL\nFAIL\thabits\t0.002s\nFAIL\tmore [build failed]\nFAIL"),
+                FailureClass::ValidationFailed,
+            ),
+            // A test wrote it.
+            (
+                "--- FAIL: TestTells (0.00s)\n    a_test.go:5: want [build failed]\nFAIL\nFAIL\thabits\t0.002s".to_owned(),
+                FailureClass::ValidationFailed,
+            ),
+            (
+                "a.go:2: no required module provides package `x`\nFAIL\tmore [setup failed]\nFAIL".to_owned(),
+                FailureClass::MissingDependency,
+            ),
+        ];
+        for (text, class) in rows {
+            let tests = counts::count(&text, None);
+            assert_eq!(output(&text, tests.as_ref()), class, "{text}");
         }
     }
 }
