@@ -315,6 +315,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn whoever_skips_a_task_may_say_why() {
+        use ropewalk_schemas::question::ChoiceWords;
+
+        let templates = QuestionTemplates::shipped().unwrap();
+        for trigger in [
+            Trigger::TaskComplexityExceeded,
+            Trigger::TaskFailedRepeatedly,
+            Trigger::TaskInterrupted,
+            Trigger::CheckHeld,
+            Trigger::TaskStuck,
+            Trigger::DecisionNeeded,
+        ] {
+            let draft = templates.render(trigger, &all_values(trigger)).unwrap();
+            let mut choices = draft.choices.iter();
+            let skip = choices.find(|choice| choice.id.as_str() == "skip").unwrap();
+            assert_eq!(skip.words, ChoiceWords::Optional, "{trigger:?}");
+        }
+    }
+
     /// Prose decides nothing there, so that no word of the question may read as if it did.
     #[test]
     fn a_question_with_consequences_names_a_choice_and_asks_for_no_yes() {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-pub use choice::Choice;
+pub use choice::{Choice, ChoiceWords};
 pub use content::{Content, FileChange};
 
 use crate::ids::{
@@ -133,13 +133,24 @@ impl Question {
         format!("No answer is needed any more: {why}")
     }
 
+    /// Returns an answer as people read it: a reason alone does not say what it was given for.
+    pub fn answer_in_words(&self, answer: &Answer) -> String {
+        let mut choices = self.choices.iter();
+        let chosen = choices.find(|choice| answer.choice.as_ref() == Some(&choice.id));
+        match chosen.filter(|_| answer.says_why) {
+            Some(choice) => format!("{}: {}", choice.label, answer.text),
+            None => answer.text.clone(),
+        }
+    }
+
     /// Returns the answer with what the chosen option means; none while nobody answered.
     pub fn answer_in_full(&self) -> Option<String> {
         let answer = self.answer.as_ref()?;
         let chosen = self.choices.iter();
         let chosen = chosen.filter(|choice| answer.choice.as_ref() == Some(&choice.id));
         let means = chosen.flat_map(|choice| [&choice.description, &choice.implications]);
-        let parts = [Some(answer.text.trim())];
+        let given = self.answer_in_words(answer);
+        let parts = [Some(given.trim())];
         let means = means.map(|text| text.as_deref().map(str::trim));
         let said: Vec<&str> = parts.into_iter().chain(means).flatten().collect();
         Some(said.join(" - "))
@@ -154,6 +165,9 @@ pub struct Answer {
     pub choice: Option<ChoiceId>,
     /// What was said, for people and models: the words, else the label of the choice.
     pub text: String,
+    /// Whether that says why it was chosen, of a choice that is an answer without words too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub says_why: bool,
     /// The person, or `default`.
     pub by: String,
     /// Where it came from, for example `cli`.
@@ -231,5 +245,51 @@ impl<'de> Deserialize<'de> for Question {
         let mut stored = Value::deserialize(deserializer)?;
         before_ids::question(&mut stored);
         Self::deserialize(stored).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_says_why_is_read_with_what_was_chosen() {
+        let id = "00000000-0000-7000-8000-000000000001";
+        let (at, label) = ("2026-11-21T12:00:00Z", "Skip this task");
+        for (choice, text, says_why, told, in_full) in [
+            (
+                Some("skip"),
+                "nobody needs it",
+                true,
+                "Skip this task: nobody needs it",
+                "Skip this task: nobody needs it - It is left out",
+            ),
+            (
+                Some("skip"),
+                label,
+                false,
+                label,
+                "Skip this task - It is left out",
+            ),
+            (None, "by boat", false, "by boat", "by boat"),
+        ] {
+            let question: Question = serde_json::from_value(json!({
+                "id": id, "kind": "blocking", "trigger": "task_failed_repeatedly", "agent": "build", "text": "What now?",
+                "context": "", "free_text": false, "consequential": true, "about": { "kind": "nothing" },
+                "choices": [{
+                    "id": "skip", "label": label, "description": "It is left out", "recommended": false, "optional_words": true,
+                }],
+                "state": "answered", "correlation_id": id, "asked_at": at,
+                "answer": {
+                    "choice": choice, "text": text, "says_why": says_why, "by": "ada", "channel": "cli", "at": at,
+                },
+            }))
+            .unwrap();
+            let answer = question.answer.as_ref().unwrap();
+            assert_eq!(question.answer_in_words(answer), told);
+            assert_eq!(question.answer_in_full().as_deref(), Some(in_full));
+        }
     }
 }

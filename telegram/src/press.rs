@@ -11,7 +11,7 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::phone::{Reply, WordsFor};
-use ropewalk_schemas::question::{Choice, Question, QuestionState};
+use ropewalk_schemas::question::{Choice, ChoiceWords, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, MessageId, QuestionId, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
 
@@ -116,12 +116,13 @@ pub(crate) async fn pressed(
         PressOutcome::Chosen(question, choice) => (question, choice),
         PressOutcome::Nothing(why) => return Ok(why.into()),
     };
-    if choice.with_words && question.state != QuestionState::Pending {
+    let needs_words = choice.words == ChoiceWords::Required;
+    if needs_words && question.state != QuestionState::Pending {
         // Nobody writes words for nothing.
         let late = late::told(&surface.services.store, &question, None).await?;
         return Ok(shown(surface, whom, late));
     }
-    if choice.with_words {
+    if needs_words {
         let words_for = WordsFor::Choice {
             question: question.id,
             choice: choice.id.clone(),
@@ -274,10 +275,10 @@ pub(crate) async fn again(
         return Ok(None);
     };
     let question = binding(surface, id).await?;
-    // One that takes words only asks for them.
+    // One that needs words only asks for them.
     let decides = question.is_some_and(|question| {
         let choice = question.choices.get(mark.place);
-        choice.is_some_and(|choice| !choice.with_words)
+        choice.is_some_and(|choice| choice.words != ChoiceWords::Required)
     });
     Ok(decides.then_some("/questions puts its question again"))
 }
@@ -488,7 +489,7 @@ async fn answered(
                 first.filter(|first| is_theirs || (first.by == by && is_same(first, given)));
             if let Some(first) = theirs {
                 talk::went_on(surface, whom, id).await?;
-                return Ok(counts(&first.text));
+                return Ok(counts(&question.answer_in_words(first)));
             }
             return Ok(late::told(&context.store, &question, Some(kept)).await?);
         }

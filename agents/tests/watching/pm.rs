@@ -409,6 +409,34 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
     }
 }
 
+#[tokio::test]
+async fn whoever_leaves_a_task_out_says_why_and_that_is_the_reason() {
+    for (answer, reason) in [
+        ("skip: nobody needs it any more", "nobody needs it any more"),
+        ("skip", "`ada` decided: "),
+    ] {
+        let world = WatchWorld::open().await;
+        world.put(&build(1)).await;
+        let request = DecisionRequested {
+            build_id: build_id(1),
+            task_id: Some(id("T-001")),
+            question: "Both changed line 7.".to_owned(),
+            options: ["retry", "skip"].map(choice).to_vec(),
+            recommended: None,
+            rule: None,
+            call: None,
+        };
+        world.give(&pm(), Payload::DecisionRequested(request)).await;
+        let decided = world.answer(&pm(), answer).await;
+        let [Payload::DecisionMade(decision)] = decided.as_slice() else {
+            panic!("{decided:?}");
+        };
+        assert_eq!(decision.verdict, Verdict::Skip);
+        assert!(decision.reason.starts_with(reason), "{}", decision.reason);
+        assert_eq!(decision.decided_by.as_deref(), Some("ada"));
+    }
+}
+
 /// A call that was refused while a task was worked on.
 fn refused_call() -> Payload {
     Payload::DecisionRequested(DecisionRequested {

@@ -28,6 +28,7 @@ async fn answered(workshop: &Workshop, question: &Question, answer: &str) -> Vec
         trigger: question.trigger.clone(),
         choice: None,
         answer: answer.to_owned(),
+        says_why: false,
         answered_by: "ada".to_owned(),
         channel: "cli".to_owned(),
         about: About::Nothing,

@@ -143,14 +143,18 @@ impl WatchWorld {
     pub(crate) async fn answer(&self, agent: &dyn Agent, text: &str) -> Vec<Payload> {
         let question = self.open_question().await.expect("an open question");
         let person = self.context("cli");
-        let taken = questions::answer(&person, question.id, text, "ada", "cli")
+        questions::answer(&person, question.id, text, "ada", "cli")
             .await
             .unwrap();
+        let key = question.id.to_string();
+        let stored = self.store.get::<Question>(&key).await.unwrap();
+        let given = stored.unwrap().record.answer.unwrap();
         let answered = ropewalk_schemas::payload::QuestionAnswered {
             question_id: question.id,
             trigger: question.trigger,
-            choice: taken.choice,
-            answer: taken.answer,
+            choice: given.choice,
+            answer: given.text,
+            says_why: given.says_why,
             answered_by: "ada".to_owned(),
             channel: "cli".to_owned(),
             about: question.about,

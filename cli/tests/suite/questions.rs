@@ -4,7 +4,7 @@ use std::process::Command as Process;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_schemas::question::{
-    About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
+    About, Choice, ChoiceWords, Content, FileChange, Question, QuestionKind, QuestionState,
 };
 use ropewalk_schemas::{BuildId, ChoiceId, CommitId, ComponentName, CorrelationId, QuestionId};
 use serde_json::Value;
@@ -174,14 +174,44 @@ fn an_answer_is_taken_once_and_names_who_was_first() {
 }
 
 #[test]
+fn an_answer_that_says_why_is_shown_with_what_was_chosen() {
+    let world = World::scripted();
+    world.run("question list");
+    let mut asked = question(1, QuestionKind::Blocking, false, true);
+    asked.choices.push(Choice {
+        words: ChoiceWords::Optional,
+        ..Choice::new(ChoiceId::parse("skip").unwrap(), "Skip it")
+    });
+    world.commit(|changes| {
+        changes.insert(&asked);
+    });
+    world.run(&format!(
+        "question answer {} skip: nobody wants it",
+        asked.id
+    ));
+    for verb in [
+        format!("question show {}", asked.id),
+        "question list --all".to_owned(),
+    ] {
+        let told = world.run(&verb);
+        let expected = "answered: Skip it: nobody wants it";
+        assert!(told.contains(expected), "{verb}: {told}");
+    }
+}
+
+#[test]
 fn a_list_says_what_is_asked_and_what_would_be_an_answer() {
     let world = World::scripted();
     world.run("question list");
     let mut asked = question(1, QuestionKind::Blocking, false, true);
     asked.text = format!("**Which** way?\nThe {} goes on.", "river ".repeat(30));
     asked.choices.push(Choice {
-        with_words: true,
+        words: ChoiceWords::Required,
         ..Choice::new(ChoiceId::parse("change").unwrap(), "Another way")
+    });
+    asked.choices.push(Choice {
+        words: ChoiceWords::Optional,
+        ..Choice::new(ChoiceId::parse("skip").unwrap(), "Skip it")
     });
     let mut open = question(2, QuestionKind::Preference, false, false);
     open.free_text = true;
@@ -192,7 +222,7 @@ fn a_list_says_what_is_asked_and_what_would_be_an_answer() {
     let listed = world.run("question list");
     for told in [
         "Which way? The river river",
-        "river…  go | wait | change WORDS  ",
+        "river…  go | wait | change WORDS | skip[: WORDS]  ",
         "question 2?",
         "go | wait | WORDS  ",
     ] {

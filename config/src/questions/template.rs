@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::idea::Phase;
-use ropewalk_schemas::question::{Choice, QuestionKind};
+use ropewalk_schemas::question::{Choice, ChoiceWords, QuestionKind};
 use serde::Deserialize;
 
 use super::writing::TemplateLanguage;
@@ -46,6 +46,8 @@ struct WrittenChoice {
     implications: Option<String>,
     #[serde(default)]
     with_words: bool,
+    #[serde(default)]
+    optional_words: bool,
 }
 
 /// A checked template.
@@ -96,13 +98,18 @@ fn check(written: WrittenTemplate, writing: &TemplateLanguage) -> Result<Templat
 }
 
 fn choice(written: WrittenChoice) -> Choice {
+    let words = match (written.with_words, written.optional_words) {
+        (true, _) => ChoiceWords::Required,
+        (false, true) => ChoiceWords::Optional,
+        (false, false) => ChoiceWords::None,
+    };
     Choice {
         id: written.id,
         label: written.label,
         description: written.description,
         recommended: written.recommended,
         implications: written.implications,
-        with_words: written.with_words,
+        words,
     }
 }
 

@@ -12,7 +12,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::payload::{SpecApproved, TaskRetry};
-use ropewalk_schemas::question::{About, Answer, Content, Question, QuestionState};
+use ropewalk_schemas::question::{About, Answer, ChoiceWords, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, TaskId};
@@ -225,10 +225,14 @@ fn given<'a>(question: &Question, answer: &'a Answer) -> AnswerInput<'a> {
     let Some(picked) = &answer.choice else {
         return AnswerInput::Words(&answer.text);
     };
-    let choices = question.choices.iter();
-    let mut taking_words = choices.filter(|choice| choice.with_words);
-    let takes_words = taking_words.any(|choice| choice.id == *picked);
-    AnswerInput::Picked(picked, takes_words.then_some(answer.text.as_str()))
+    let mut choices = question.choices.iter();
+    let chosen = choices.find(|choice| choice.id == *picked);
+    let has_words = chosen.is_some_and(|choice| match choice.words {
+        ChoiceWords::None => false,
+        ChoiceWords::Optional => answer.says_why,
+        ChoiceWords::Required => true,
+    });
+    AnswerInput::Picked(picked, has_words.then_some(answer.text.as_str()))
 }
 
 /// Returns what a person answered; none where nobody did.

@@ -95,6 +95,22 @@ impl BuildView {
         };
         (more > 0).then(|| format!("{percent} % more than was quoted at most"))
     }
+
+    /// Returns how often work on a task was begun anew after a failure. What the gate sends back is mended in its conversation, and
+    /// what was cut off is taken up again: neither begins anything.
+    pub fn restarts(&self, task: &TaskId) -> usize {
+        let mut of_task = self.timeline.iter().filter(|one| one.task == *task);
+        let Some(mut before) = of_task.next() else {
+            return 0;
+        };
+        let begins = of_task.filter(|&next| {
+            let last = std::mem::replace(&mut before, next);
+            // Before conversations were written down, each attempt was one.
+            let is_another = next.round != last.round || next.round == 0;
+            is_another && last.state == AttemptState::Failed
+        });
+        begins.count()
+    }
 }
 
 /// An attempt on the time line of a build.
@@ -104,6 +120,8 @@ pub struct AttemptView {
     pub task: TaskId,
     /// The first try that it held, from 1.
     pub number: u32,
+    /// The conversation that it held; 0 where that was not written down yet.
+    pub round: u32,
     /// The loop that ran it.
     pub loop_name: ComponentName,
     /// How far it has come.
@@ -282,6 +300,7 @@ async fn timeline(store: &Store, build: &Build) -> Result<Vec<AttemptView>, Read
     let tried = attempts.into_iter().map(|attempt| AttemptView {
         task: attempt.task,
         number: attempt.number,
+        round: attempt.round,
         loop_name: attempt.loop_name,
         state: attempt.state,
         tokens: attempt.tokens,
@@ -353,6 +372,42 @@ mod tests {
             outage: None,
             wish: None,
             whole: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_counts_as_begun_anew_is_another_conversation_after_a_failure() {
+        use AttemptState::{Failed, Interrupted, Landed, Working};
+        let rows: [(&[(u32, AttemptState)], usize); 7] = [
+            (&[], 0),
+            (&[(1, Working)], 0),
+            // The conversation goes on: after a crash, or once the network is back.
+            (&[(1, Interrupted), (1, Failed), (1, Landed)], 0),
+            (&[(1, Failed), (2, Landed)], 1),
+            (
+                &[(1, Failed), (4, Interrupted), (4, Failed), (6, Working)],
+                2,
+            ),
+            // Somebody ended it, which is no failure.
+            (&[(1, Interrupted), (2, Landed)], 0),
+            (&[(0, Failed), (0, Landed)], 1),
+        ];
+        for (attempts, expected) in rows {
+            let mut view = build(None, 0);
+            let tried = attempts.iter().map(|(round, state)| AttemptView {
+                task: TaskId::parse("T-1").unwrap(),
+                number: 1,
+                round: *round,
+                loop_name: ComponentName::parse("loop-1").unwrap(),
+                state: *state,
+                tokens: 0,
+                started_at: DateTime::UNIX_EPOCH,
+                ended_at: None,
+            });
+            view.timeline = tried.collect();
+            let found = view.restarts(&TaskId::parse("T-1").unwrap());
+            assert_eq!(found, expected, "{attempts:?}");
+            assert_eq!(view.restarts(&TaskId::parse("T-2").unwrap()), 0);
         }
     }
 

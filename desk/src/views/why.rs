@@ -1,8 +1,12 @@
 //! Says why builds and tasks stand as they do, in the same words on every surface.
 
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
+
+/// So many letters are told of what the gate found; the page of the task and its evidence hold all of it.
+const FOUND_LETTERS: usize = 120;
 
 /// Says why a build stands as it does: for an outage that holds it, else for a reason of its own.
 pub fn build(build: &Build, outage: Option<&Outage>) -> Option<String> {
@@ -62,8 +66,21 @@ fn own_reason(task: &Task) -> String {
         (Some(reason), _, _) => reason.clone(),
         (None, Some(question), _) => format!("waits for an answer to question {question}"),
         (None, None, false) => format!("blocked by {blocked}"),
-        (None, None, true) => String::new(),
+        (None, None, true) => mended(task).unwrap_or_default(),
     }
+}
+
+/// Says what a task that is worked on mends: what failed last in this round, with the first line of what was found.
+fn mended(task: &Task) -> Option<String> {
+    let is_worked_on = matches!(task.state, TaskState::Claimed | TaskState::Working);
+    let failure = task.failures.last().filter(|_| is_worked_on)?;
+    let mut lines = failure.error.lines().map(str::trim);
+    let found = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    let what = failure.class.in_words();
+    Some(match clip::letters(found, FOUND_LETTERS) {
+        found if found.is_empty() => format!("mends what failed: {what}"),
+        found => format!("mends what failed: {what}: {found}"),
+    })
 }
 
 /// Says why no ready task of a build begins, if none does.
@@ -172,6 +189,35 @@ mod tests {
                 "{change}"
             );
         }
+    }
+
+    #[test]
+    fn a_task_that_mends_what_the_gate_sent_back_says_what_was_found() {
+        let failure = |error: &str| {
+            json!([
+                { "class": "TIMEOUT", "error": "too long", "attempt": 1, "fingerprint": "" },
+                { "class": "VALIDATION_FAILED", "error": error, "attempt": 2, "fingerprint": "" },
+            ])
+        };
+        let found = "\n  assertion failed: 3 != 4\n  more of it\n";
+        let long = "x".repeat(500);
+        let cut = format!("mends what failed: a check failed: {}…", "x".repeat(119));
+        let told = "mends what failed: a check failed: assertion failed: 3 != 4";
+        for (state, error, expected) in [
+            ("working", found, told),
+            ("claimed", found, told),
+            ("working", " \n", "mends what failed: a check failed"),
+            ("working", long.as_str(), cut.as_str()),
+            // The gate looks at other work by now.
+            ("validating", found, ""),
+            ("complete", found, ""),
+        ] {
+            let task = task(json!({ "state": state, "failures": failure(error) }));
+            let said = super::task(&build(json!({})), None, &task);
+            assert_eq!(said, expected, "{state}");
+        }
+        let task = task(json!({ "state": "working" }));
+        assert_eq!(super::task(&build(json!({})), None, &task), "");
     }
 
     #[test]

@@ -85,9 +85,12 @@ pub(super) fn closed(question: &Question) -> NoticeText {
             "Answered by {} over {}: {}",
             answer.by,
             answer.channel,
-            quoted(&answer.text)
+            quoted(&question.answer_in_words(answer))
         ),
-        (Some(answer), _) => format!("Taken by default: {}", quoted(&answer.text)),
+        (Some(answer), _) => {
+            let taken = quoted(&question.answer_in_words(answer));
+            format!("Taken by default: {taken}")
+        }
         (None, _) => question.without_answer(),
     };
     text(title, [question.text.clone()], None)

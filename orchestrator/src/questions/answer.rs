@@ -26,7 +26,7 @@ pub enum AnswerError {
         id: QuestionId,
         /// What became of it.
         state: QuestionState,
-        /// Who was first, as ` by NAME over CHANNEL`, or empty.
+        /// Who was first, as ` by NAME over CHANNEL at TIME`, or why nobody has to be, as `: WHY`; empty where nobody knows.
         by: String,
         /// Whether what was said is kept beside it.
         kept: bool,
@@ -123,7 +123,7 @@ pub struct AcceptedAnswer {
     pub id: QuestionId,
     /// What was chosen; none where words alone are the answer.
     pub choice: Option<ChoiceId>,
-    /// The words, else the label of the choice.
+    /// The words, else the label of the choice, and behind that why it was chosen, where that was said.
     pub answer: String,
     /// What was asked.
     pub asked: String,
@@ -151,18 +151,11 @@ pub async fn answer<'a>(
         let outcome = if question.state == QuestionState::Pending {
             let reply = reply::accept(&question, given)
                 .map_err(|refusal| refused(&question, given, refusal))?;
-            record(
-                &mut changes,
-                &context,
-                &question,
-                reply.clone(),
-                by,
-                channel,
-            );
+            let answer = record(&mut changes, &context, &question, reply, by, channel);
             Ok(AcceptedAnswer {
                 id,
-                choice: reply.choice,
-                answer: reply.text,
+                answer: question.answer_in_words(&answer),
+                choice: answer.choice,
                 asked: question.text.clone(),
             })
         } else {
@@ -226,7 +219,7 @@ pub async fn answer_defaults(
     Ok(answered)
 }
 
-/// Adds to `changes` that `question` has an answer.
+/// Adds to `changes` that `question` has an answer, and returns it.
 pub(super) fn record(
     changes: &mut ChangeSet,
     context: &Context,
@@ -234,7 +227,7 @@ pub(super) fn record(
     reply: Reply,
     by: &str,
     channel: &str,
-) {
+) -> Answer {
     let by_default = by == super::BY_DEFAULT;
     let state = if by_default {
         QuestionState::Defaulted
@@ -244,6 +237,7 @@ pub(super) fn record(
     let given = Answer {
         choice: reply.choice.clone(),
         text: reply.text.clone(),
+        says_why: reply.says_why,
         by: by.to_owned(),
         channel: channel.to_owned(),
         at: context.now(),
@@ -252,7 +246,7 @@ pub(super) fn record(
         question,
         &Question {
             state,
-            answer: Some(given),
+            answer: Some(given.clone()),
             ..question.record.clone()
         },
     );
@@ -261,6 +255,7 @@ pub(super) fn record(
         trigger: question.trigger.clone(),
         choice: reply.choice,
         answer: reply.text,
+        says_why: reply.says_why,
         answered_by: by.to_owned(),
         channel: channel.to_owned(),
         about: question.about.clone(),
@@ -274,6 +269,7 @@ pub(super) fn record(
     // An answer belongs to the chain of the question, and a person starts its hops anew.
     let claim = context.for_claim(question.correlation_id, ropewalk_schemas::Priority::URGENT);
     changes.emit(claim.event(Subject::question(question.id), payload));
+    given
 }
 
 /// What becomes of an answer to a question that is closed.
@@ -299,6 +295,7 @@ fn keep_late(
     let reply = reply::accept(question, given).unwrap_or_else(|_| Reply {
         choice: None,
         text: given.text(),
+        says_why: false,
     });
     let is_known = |answer: &Answer| {
         answer.by == by && (&answer.choice, &answer.text) == (&reply.choice, &reply.text)
@@ -316,6 +313,7 @@ fn keep_late(
     after.late.push(Answer {
         choice: reply.choice,
         text: reply.text,
+        says_why: reply.says_why,
         by: by.to_owned(),
         channel: channel.to_owned(),
         at: context.now(),
@@ -325,13 +323,18 @@ fn keep_late(
 }
 
 fn closed(question: &Question, late: LateAnswer) -> AnswerError {
-    let first = question.answer.as_ref();
+    let by = match (&question.answer, &question.closed_because) {
+        (Some(first), _) => {
+            let at = first.at.format("%Y-%m-%d %H:%M:%S UTC");
+            format!(" by {} over {} at {at}", first.by, first.channel)
+        }
+        (None, Some(why)) => format!(": {why}"),
+        (None, None) => String::new(),
+    };
     AnswerError::Closed {
         id: question.id,
         state: question.state,
-        by: first.map_or_else(String::new, |answer| {
-            format!(" by {} over {}", answer.by, answer.channel)
-        }),
+        by,
         kept: late != LateAnswer::Dropped,
         counts: late == LateAnswer::Counted,
     }
@@ -365,8 +368,7 @@ pub fn choices_in_short(question: &Question) -> String {
 
 /// Returns what is typed to choose this.
 fn typed(choice: &Choice) -> String {
-    let words = if choice.with_words { " WORDS" } else { "" };
-    format!("{}{words}", choice.id)
+    format!("{}{}", choice.id, choice.words.typed())
 }
 
 /// Says in one line what would be an answer, each choice as its id with its label behind it.

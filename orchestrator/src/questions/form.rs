@@ -1,6 +1,6 @@
 //! Says which answers a question takes, as a JSON schema: what a form is made of that knows nothing of this question.
 
-use ropewalk_schemas::question::{ANSWER_BYTES, Choice, Question};
+use ropewalk_schemas::question::{ANSWER_BYTES, Choice, ChoiceWords, Question};
 use serde_json::{Value, json};
 
 use super::reply;
@@ -36,10 +36,13 @@ fn picked(choice: &Choice) -> Value {
     if let Some(meaning) = &choice.description {
         way["description"] = json!(meaning);
     }
-    // Words beside a choice that takes none would be lost.
-    way["properties"]["text"] = json!({ "type": ["string", "null"], "pattern": "^\\s*$" });
-    if choice.with_words {
-        way["properties"]["text"] = words();
+    way["properties"]["text"] = match choice.words {
+        // Words beside a choice that takes none would be lost.
+        ChoiceWords::None => json!({ "type": ["string", "null"], "pattern": "^\\s*$" }),
+        ChoiceWords::Optional => json!({ "type": ["string", "null"], "maxLength": ANSWER_BYTES }),
+        ChoiceWords::Required => words(),
+    };
+    if choice.words == ChoiceWords::Required {
         way["required"] = json!(["choice", "text"]);
     }
     way
@@ -69,7 +72,8 @@ mod tests {
             choices: Vec::new(),
             ..plain.clone()
         };
-        let choices = [None, Some("yes"), Some("no"), Some("other"), Some("gone")];
+        let choices = ["yes", "no", "other", "skip", "gone"].map(Some);
+        let choices: Vec<Option<&str>> = [None].into_iter().chain(choices).collect();
         // Some of them name a choice, which for a program are words like any others.
         let texts = [
             None,

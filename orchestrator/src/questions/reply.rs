@@ -2,7 +2,7 @@
 //! stays words.
 
 use ropewalk_schemas::ChoiceId;
-use ropewalk_schemas::question::{Choice, Question};
+use ropewalk_schemas::question::{Choice, ChoiceWords, Question};
 
 /// What a person gave for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(super) struct Reply {
     pub(super) choice: Option<ChoiceId>,
     /// The words, else the label of the choice.
     pub(super) text: String,
+    /// Whether that says why it was chosen, of a choice that is an answer without words too.
+    pub(super) says_why: bool,
 }
 
 /// Why something is no answer.
@@ -83,6 +85,7 @@ pub(super) fn picked(question: &Question, id: &ChoiceId) -> Reply {
     Reply {
         choice: Some(id.clone()),
         text: label.map_or_else(|| id.to_string(), |choice| choice.label.clone()),
+        says_why: false,
     }
 }
 
@@ -93,8 +96,8 @@ fn typed(question: &Question, text: &str) -> Result<Reply, Refusal> {
     if let Some(choice) = named(question, text) {
         return chosen(choice, "");
     }
-    let with_words = question.choices.iter().filter(|choice| choice.with_words);
-    for choice in with_words {
+    let choices = question.choices.iter();
+    for choice in choices.filter(|choice| choice.words != ChoiceWords::None) {
         if let Some(words) = words_after(choice, text) {
             return chosen(choice, words);
         }
@@ -116,6 +119,7 @@ fn worded(question: &Question, text: &str) -> Result<Reply, Refusal> {
     Ok(Reply {
         choice: None,
         text: text.to_owned(),
+        says_why: false,
     })
 }
 
@@ -153,29 +157,29 @@ fn is_number_of_none(question: &Question, text: &str) -> bool {
     text.parse::<usize>().is_ok() && !choices.is_empty() && !choices.iter().any(has_digit)
 }
 
-/// Returns what follows the id of a choice: `guide use dates`, `guide: use dates`.
+/// Returns what follows the id of a choice: `guide use dates`, `guide: use dates`. Before a reason stands a colon, `skip: why`:
+/// prose that begins with such an id is no answer.
 fn words_after<'a>(choice: &Choice, text: &'a str) -> Option<&'a str> {
     let rest = text.strip_prefix(choice.id.as_str())?;
-    let apart = rest.starts_with(|next: char| next == ':' || next.is_whitespace());
+    let needs_colon = choice.words == ChoiceWords::Optional;
+    let apart =
+        rest.starts_with(|next: char| next == ':' || (next.is_whitespace() && !needs_colon));
     apart.then(|| rest.trim_start_matches(':').trim())
 }
 
 fn chosen(choice: &Choice, words: &str) -> Result<Reply, Refusal> {
     let words = words.trim();
-    if choice.with_words && words.is_empty() {
-        return Err(Refusal::WordsMissing(choice.id.clone()));
+    let has_words = !words.is_empty();
+    match (choice.words, has_words) {
+        (ChoiceWords::Required, false) => return Err(Refusal::WordsMissing(choice.id.clone())),
+        (ChoiceWords::None, true) => return Err(Refusal::WordsBeside(choice.id.clone())),
+        _ => {}
     }
-    if !choice.with_words && !words.is_empty() {
-        return Err(Refusal::WordsBeside(choice.id.clone()));
-    }
-    let text = if choice.with_words {
-        words
-    } else {
-        &choice.label
-    };
+    let text = if has_words { words } else { &choice.label };
     Ok(Reply {
         choice: Some(choice.id.clone()),
         text: text.to_owned(),
+        says_why: has_words && choice.words == ChoiceWords::Optional,
     })
 }
 
@@ -186,12 +190,16 @@ pub(super) mod tests {
     use super::super::decide::tests::{id, question};
     use super::*;
 
-    /// A question whose third choice takes words, and the same where words alone are an answer.
+    /// A question whose third choice takes words and whose fourth may have some, and the same where words alone are an answer.
     pub(in super::super) fn with_words() -> (Question, Question) {
         let mut plain = question(QuestionKind::Blocking);
         plain.choices.push(Choice {
-            with_words: true,
+            words: ChoiceWords::Required,
             ..Choice::new(id("other"), "Something else...")
+        });
+        plain.choices.push(Choice {
+            words: ChoiceWords::Optional,
+            ..Choice::new(id("skip"), "Skip it")
         });
         let free = Question {
             free_text: true,
@@ -204,7 +212,38 @@ pub(super) mod tests {
         Reply {
             choice: choice.map(id),
             text: text.to_owned(),
+            says_why: false,
         }
+    }
+
+    #[test]
+    fn a_choice_with_optional_words_is_one_without_them_too_and_they_say_why() {
+        let (plain, free) = with_words();
+        let bare = || Ok(reply(Some("skip"), "Skip it"));
+        let why = || {
+            Ok(Reply {
+                says_why: true,
+                ..reply(Some("skip"), "nobody needs it")
+            })
+        };
+        let skip = id("skip");
+        for (given, expected) in [
+            (AnswerInput::Typed("skip"), bare()),
+            (AnswerInput::Typed("4"), bare()),
+            (AnswerInput::Typed("skip it"), bare()),
+            (AnswerInput::Typed("skip:"), bare()),
+            (AnswerInput::Typed("skip: nobody needs it "), why()),
+            (AnswerInput::Picked(&skip, None), bare()),
+            (AnswerInput::Picked(&skip, Some(" ")), bare()),
+            (AnswerInput::Picked(&skip, Some(" nobody needs it")), why()),
+        ] {
+            for question in [&plain, &free] {
+                assert_eq!(accept(question, given), expected, "{given:?}");
+            }
+        }
+        // Prose may begin with its id, and mean anything.
+        let prose = AnswerInput::Typed("skip that one, or rather not");
+        assert_eq!(accept(&plain, prose), Err(Refusal::NotAChoice));
     }
 
     #[test]
@@ -215,7 +254,7 @@ pub(super) mod tests {
             (&plain, "YES", Ok(reply(Some("yes"), "Yes, go on"))),
             (&plain, "2", Ok(reply(Some("no"), "No, wait"))),
             (&plain, "no, WAIT", Ok(reply(Some("no"), "No, wait"))),
-            (&plain, "4", Err(Refusal::NotAChoice)),
+            (&plain, "5", Err(Refusal::NotAChoice)),
             (&plain, "maybe", Err(Refusal::NotAChoice)),
             (&plain, "yes, but not yet", Err(Refusal::NotAChoice)),
             (&plain, "  ", Err(Refusal::Empty)),

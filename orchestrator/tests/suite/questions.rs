@@ -336,6 +336,28 @@ async fn a_late_answer_is_kept_and_changes_nothing() -> anyhow::Result<()> {
     running.close().await
 }
 
+#[tokio::test]
+async fn who_answers_what_no_longer_matters_hears_why() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = world(directory.path(), &Clock::manual(noon())).await?;
+    let asked = open(&running, asking(QuestionKind::Blocking, false)).await?;
+    let context = running.context("cli")?;
+    let row = context.store.get::<Question>(&asked.to_string()).await?;
+    let row = row.ok_or_else(|| anyhow::anyhow!("the question is gone"))?;
+    let mut changes = ChangeSet::new();
+    let why = "revision 2 was asked for by ada";
+    questions::supersede(&mut changes, &context, &row, why);
+    context.store.commit(changes).await?;
+    let late = questions::answer(&context, asked, "yes", "bob", "cli").await;
+    let told = late.err().map(|error| error.to_string());
+    let told = told.unwrap_or_default();
+    assert!(
+        told.ends_with(&format!("is already superseded: {why}")),
+        "{told}"
+    );
+    running.close().await
+}
+
 /// Answers a question that is closed; returns whether the answer is kept beside it.
 async fn is_kept(
     world: &FrameWorld,
@@ -383,6 +405,7 @@ async fn whose_late_answer_is_one_too_many_is_told_that_it_is_not_kept() -> anyh
     let long = Answer {
         choice: None,
         text: "x".repeat(1_046_000),
+        says_why: false,
         by: "eve".to_owned(),
         channel: "api".to_owned(),
         at: noon(),

@@ -46,6 +46,9 @@ pub struct QuestionAnswered {
     pub choice: Option<ChoiceId>,
     /// What was said, for people and models: the words, else the label of the choice.
     pub answer: String,
+    /// Whether that says why it was chosen, of a choice that is an answer without words too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub says_why: bool,
     /// The person, or `default`.
     pub answered_by: String,
     /// Where the answer came from.
@@ -55,6 +58,13 @@ pub struct QuestionAnswered {
     /// The idea it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea_slug: Option<Slug>,
+}
+
+impl QuestionAnswered {
+    /// Returns why it was chosen, where whoever chose said so beside a choice that needs no words.
+    pub fn why(&self) -> Option<&str> {
+        self.says_why.then_some(self.answer.as_str())
+    }
 }
 
 /// A question was closed without an answer.

@@ -20,17 +20,63 @@ pub struct Choice {
     /// What follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implications: Option<String>,
-    /// Whether words belong to it, such as the advice of `guide`; without them it is no answer.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub with_words: bool,
+    /// Whether words belong to it.
+    #[serde(flatten)]
+    pub words: ChoiceWords,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands a reference to whatever it may skip"
-)]
-const fn is_false(value: &bool) -> bool {
-    !*value
+/// Says whether words of whoever chooses belong to a choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "WordsFields", into = "WordsFields")]
+pub enum ChoiceWords {
+    /// It takes none.
+    #[default]
+    None,
+    /// They say why, as for a task that is skipped; it decides without them too.
+    Optional,
+    /// They are what is chosen, such as the advice of `guide`; without them it is no answer.
+    Required,
+}
+
+impl ChoiceWords {
+    /// Returns what is typed behind the id of the choice, for people.
+    pub const fn typed(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Optional => "[: WORDS]",
+            Self::Required => " WORDS",
+        }
+    }
+}
+
+/// How a choice holds it: the first of them is as old as choices are, and means to its readers what it meant.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct WordsFields {
+    /// Whether words belong to it, such as the advice of `guide`; without them it is no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    with_words: bool,
+    /// Whether words may say why it is chosen, as for a task that is skipped; it is an answer without them too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    optional_words: bool,
+}
+
+impl From<WordsFields> for ChoiceWords {
+    fn from(held: WordsFields) -> Self {
+        match (held.with_words, held.optional_words) {
+            (true, _) => Self::Required,
+            (false, true) => Self::Optional,
+            (false, false) => Self::None,
+        }
+    }
+}
+
+impl From<ChoiceWords> for WordsFields {
+    fn from(words: ChoiceWords) -> Self {
+        Self {
+            with_words: words == ChoiceWords::Required,
+            optional_words: words == ChoiceWords::Optional,
+        }
+    }
 }
 
 impl Choice {
@@ -42,7 +88,7 @@ impl Choice {
             description: None,
             recommended: false,
             implications: None,
-            with_words: false,
+            words: ChoiceWords::None,
         }
     }
 }
@@ -69,6 +115,8 @@ impl ChoiceId {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -87,6 +135,29 @@ mod tests {
                 "choice-6"
             ]
         );
+    }
+
+    #[test]
+    fn what_words_a_choice_takes_is_read_as_it_was_written_before_words_could_be_optional() {
+        for (words, held) in [
+            (ChoiceWords::None, json!({})),
+            (ChoiceWords::Optional, json!({ "optional_words": true })),
+            (ChoiceWords::Required, json!({ "with_words": true })),
+        ] {
+            let choice = Choice {
+                words,
+                ..Choice::new(ChoiceId::parse("skip").unwrap(), "Skip it")
+            };
+            let mut written = json!({ "id": "skip", "label": "Skip it", "recommended": false });
+            let fields = written.as_object_mut().unwrap();
+            fields.extend(held.as_object().unwrap().clone());
+            assert_eq!(serde_json::to_value(&choice).unwrap(), written);
+            assert_eq!(serde_json::from_value::<Choice>(written).unwrap(), choice);
+        }
+        let of_before =
+            json!({ "id": "skip", "label": "Skip it", "recommended": false, "with_words": false });
+        let of_before: Choice = serde_json::from_value(of_before).unwrap();
+        assert_eq!(of_before.words, ChoiceWords::None);
     }
 
     #[test]

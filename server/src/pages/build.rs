@@ -172,6 +172,10 @@ impl BuildPage {
         builds::landing::admits(&self.view.build).is_ok()
     }
 
+    fn restarts_of(&self, task: &Task) -> usize {
+        self.view.restarts(&task.id)
+    }
+
     fn why_of(&self, task: &Task) -> String {
         why::task(&self.view.build, self.view.outage.as_ref(), task)
     }

@@ -12,7 +12,7 @@ use ropewalk_orchestrator::questions::{AnswerInput, default_of, role};
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Role;
-use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
+use ropewalk_schemas::question::{About, Choice, ChoiceWords, Content, Question, QuestionState};
 use ropewalk_store::{ReadError, Store};
 use serde::Deserialize;
 
@@ -75,6 +75,16 @@ struct QuestionView {
 struct OfferedChoice {
     choice: Choice,
     refusal: Option<String>,
+}
+
+impl OfferedChoice {
+    fn takes_words(&self) -> bool {
+        self.choice.words != ChoiceWords::None && self.refusal.is_none()
+    }
+
+    fn needs_words(&self) -> bool {
+        self.choice.words == ChoiceWords::Required
+    }
 }
 
 impl QuestionView {

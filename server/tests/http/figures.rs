@@ -181,8 +181,9 @@ fn of_build(build: &Build, tasks: &[Task], calls: &[&ModelCall], owned: usize) -
         ),
         "1 is the most urgent, 10 the least".to_owned(),
     ];
-    let tries = tasks.iter().map(|task| task.attempts);
-    told.extend(tries.map(|tries| format!("<td data-of=\"Tries\">{tries}</td>")));
+    // None of them was attempted, whatever their tries are.
+    let none = "<td data-of=\"Restarts\">0</td>".to_owned();
+    told.extend(std::iter::repeat_n(none, tasks.len()));
     told
 }
 

@@ -150,6 +150,7 @@ async fn an_answer_after_the_default_is_kept_without_effect() {
     let asked = asked.unwrap();
     let leave = ChoiceId::parse("leave").unwrap();
     let taken = Answer {
+        says_why: false,
         choice: Some(leave),
         text: "leave".to_owned(),
         by: "default".to_owned(),

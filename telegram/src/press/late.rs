@@ -23,7 +23,9 @@ pub(super) async fn told(
         |first| {
             format!(
                 "Answered already, by {} over {}: {}",
-                first.by, first.channel, first.text
+                first.by,
+                first.channel,
+                question.answer_in_words(first)
             )
         },
     );

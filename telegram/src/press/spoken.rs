@@ -6,7 +6,7 @@ use ropewalk_desk::phones;
 use ropewalk_orchestrator::questions::{self, AnswerInput, takes_words};
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::question::{About, Choice, ChoiceWords, Question, QuestionState};
 use ropewalk_schemas::{QuestionId, Slug};
 use ropewalk_store::{Query, ReadError};
 
@@ -102,23 +102,23 @@ fn meant(asked: &[AskedQuestion], talk: Conversation<'_>, text: &str) -> Option<
     is_meant.then_some(SpokenAnswer::Words(last.question.id))
 }
 
-/// Says whether words are the id, the number or the label of a choice that takes none beside.
+/// Says whether words are the id, the number or the label of a choice that needs none beside.
 fn names(asked: &AskedQuestion, text: &str) -> bool {
     let question = &asked.question;
     let chosen = questions::chosen(question, AnswerInput::Typed(text));
-    let mut bare = question.choices.iter().filter(|choice| !choice.with_words);
-    chosen.is_some_and(|chosen| bare.any(|choice| choice.id == chosen))
+    chosen.is_some_and(|chosen| bare(question).any(|choice| choice.id == chosen))
 }
 
-/// Says whether words are the whole label of a choice that takes none beside.
+/// Says whether words are the whole label of a choice that needs none beside.
 fn is_label(asked: &AskedQuestion, text: &str) -> bool {
     let said = text.trim().to_lowercase();
-    let mut bare = asked
-        .question
-        .choices
-        .iter()
-        .filter(|choice| !choice.with_words);
-    bare.any(|choice| choice.label.to_lowercase() == said)
+    bare(&asked.question).any(|choice| choice.label.to_lowercase() == said)
+}
+
+/// Lists the choices that need no words beside.
+fn bare(question: &Question) -> impl Iterator<Item = &Choice> {
+    let choices = question.choices.iter();
+    choices.filter(|choice| choice.words != ChoiceWords::Required)
 }
 
 /// Says whether another question of the same idea takes any words, so that those that name a choice of `one` may be for it.
@@ -194,9 +194,10 @@ async fn taken_already(
         let is_theirs = answer.by == whom.person.name.as_str() && answer.channel == CHANNEL;
         let chosen = questions::chosen(question, AnswerInput::Typed(text));
         let is_same = answer.text == text.trim() || (chosen.is_some() && chosen == answer.choice);
-        (is_theirs && is_same && answer.at >= begun).then_some(answer)
+        let is_it = is_theirs && is_same && answer.at >= begun;
+        is_it.then(|| question.answer_in_words(answer))
     });
-    Ok(answers.next().map(|answer| answer.text.clone()))
+    Ok(answers.next())
 }
 
 #[cfg(test)]
@@ -310,6 +311,27 @@ mod tests {
                 expected,
                 "{text} {said:?} {ids:?}"
             );
+        }
+    }
+
+    #[test]
+    fn words_leave_nothing_out_though_its_choice_needs_none_and_are_no_reason_without_a_press() {
+        let choice = json!({ "id": "skip", "label": "Skip it", "recommended": false, "optional_words": true });
+        let change = json!({ "free_text": false, "consequential": true, "choices": [choice] });
+        let of_task = [put(1, 1, &change)];
+        let walks = Slug::parse("walks").unwrap();
+        let talk = Conversation {
+            idea: Some(&walks),
+            said_at: None,
+        };
+        let binds = Some(SpokenAnswer::Nothing(BINDS));
+        for (text, expected) in [
+            ("skip", binds.clone()),
+            ("Skip it", binds),
+            // Its id begins what is said about anything else.
+            ("skip the stones", None),
+        ] {
+            assert_eq!(meant(&of_task, talk, text), expected, "{text}");
         }
     }
 

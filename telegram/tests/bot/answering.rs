@@ -1,6 +1,7 @@
 //! Questions reach phones, and one answer counts.
 
 mod late;
+mod optional;
 mod spoken;
 
 use std::time::Duration;

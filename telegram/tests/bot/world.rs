@@ -18,7 +18,7 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::{Right, Role};
-use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
+use ropewalk_schemas::question::{About, Choice, ChoiceWords, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, CommitId, QuestionId, RepoPath, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort, UpdateHook};
@@ -294,8 +294,12 @@ fn landing(build: &Build, onto: Option<CommitId>) -> Result<LandingView, String>
 /// What holds work up: yes, no, or words.
 pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionRequest> {
     let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
+        let words = match id {
+            "other" => ChoiceWords::Required,
+            _ => ChoiceWords::None,
+        };
         Ok(Choice {
-            with_words: id == "other",
+            words,
             recommended: id == "leave",
             ..Choice::new(ChoiceId::parse(id)?, label)
         })

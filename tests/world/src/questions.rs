@@ -2,7 +2,9 @@
 
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::payload::QuestionAsked;
-use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::question::{
+    About, Choice, ChoiceWords, Question, QuestionKind, QuestionState,
+};
 use ropewalk_schemas::{ChoiceId, ComponentName, Event, InvalidId, Payload, Priority, Subject};
 use ropewalk_store::ChangeSet;
 
@@ -45,7 +47,10 @@ fn question(text: &str) -> Result<Question, InvalidId> {
     let ids = Ids::system(Clock::system());
     let choice = |id: &str, label: &str| {
         ChoiceId::parse(id).map(|id| Choice {
-            with_words: id.as_str() == "other",
+            words: match id.as_str() {
+                "other" => ChoiceWords::Required,
+                _ => ChoiceWords::None,
+            },
             ..Choice::new(id, label)
         })
     };

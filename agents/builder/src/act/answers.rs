@@ -130,7 +130,10 @@ impl Fate {
                 told: format!("{by} fixes it manually"),
             },
             Some(TaskFailedRepeatedly::Leave) => Self::Leave {
-                told: format!("left failed by {by}"),
+                told: match answer.why() {
+                    Some(why) => format!("left failed by {by}: {why}"),
+                    None => format!("left failed by {by}"),
+                },
             },
             // The planner does, and what comes of it is a revision.
             Some(TaskFailedRepeatedly::Rethink) => Self::Leave {
@@ -157,7 +160,7 @@ async fn standing_task(
     match Fate::of(trigger, answer) {
         Fate::Skip => {
             let by = &answer.answered_by;
-            let why = "the answer to its question";
+            let why = answer.why().unwrap_or("the answer to its question");
             control::skip(shared, context, build, task, by, why).await
         }
         Fate::Leave { told } => {
@@ -252,7 +255,8 @@ async fn check_held(
         }
         Some(CheckHeld::Skip) => {
             let by = &answer.answered_by;
-            control::skip(shared, context, build, task, by, "its check could not run").await
+            let why = answer.why().unwrap_or("its check could not run");
+            control::skip(shared, context, build, task, by, why).await
         }
         None => Ok(ChangeSet::new()),
     }

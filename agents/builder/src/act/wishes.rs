@@ -34,7 +34,7 @@ pub(super) async fn heard(
             match TaskComplexityExceeded::of(choice) {
                 Some(TaskComplexityExceeded::Pause) => pause(shared, context, *build, by).await,
                 Some(TaskComplexityExceeded::Skip) => {
-                    let reason = "it takes longer than planned";
+                    let reason = answer.why().unwrap_or("it takes longer than planned");
                     control::skip(shared, context, *build, task, by, reason).await
                 }
                 Some(TaskComplexityExceeded::Simplify) => {

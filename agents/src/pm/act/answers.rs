@@ -94,7 +94,8 @@ async fn stuck_task(
         let target = running.attempt.id.to_string();
         timers::clear(&mut changes, &context.store, &[STUCK], &target).await?;
     }
-    let reason = format!("`{by}` answered `{}` about the stuck task", answer.answer);
+    let told = || format!("`{by}` answered `{}` about the stuck task", answer.answer);
+    let reason = answer.why().map_or_else(told, str::to_owned);
     tell(&mut changes, context, about, (verdict, reason), by);
     Ok(changes)
 }
@@ -129,7 +130,8 @@ async fn about_task(
             return Ok(changes);
         }
     };
-    let reason = format!("`{by}` decided: {}", answer.answer);
+    let told = || format!("`{by}` decided: {}", answer.answer);
+    let reason = answer.why().map_or_else(told, str::to_owned);
     tell(&mut changes, context, (build, task), (verdict, reason), by);
     Ok(changes)
 }

@@ -14,7 +14,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ChoiceId, EventPattern, Subject, TaskId};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
-use crate::pm::{PmOptions, context};
+use crate::pm::{PmOptions, context, decide};
 
 /// What can be decided about a build that gave up.
 const ABOUT_BUILD: [DecisionNeeded; 2] = [DecisionNeeded::Retry, DecisionNeeded::Leave];
@@ -117,15 +117,15 @@ pub(super) async fn build_ended(
         return Ok(ChangeSet::new());
     }
     let counts = ended.counts;
-    let is_whole = ended.status == BuildState::Failed && counts.are_all_done();
-    let (recommended, how) = if is_whole {
-        let how = format!(
-            " To mend it, say what with `ropewalk spec revise {} WORDS`: it is done on top of what landed.",
-            ended.idea_slug
-        );
-        (DecisionNeeded::Leave, how)
+    let (choices, recommended, how) = if decide::stands_to_be_retried(ended.status, &counts) {
+        (ABOUT_BUILD.to_vec(), DecisionNeeded::Retry, String::new())
     } else {
-        (DecisionNeeded::Retry, String::new())
+        let how = format!(
+            " Nothing that failed is left to be tried again. To mend it, say what with `ropewalk spec revise {} WORDS`: it is done \
+             on top of what landed. `ropewalk build resume {}` checks the whole again, once something outside has changed.",
+            ended.idea_slug, build.id
+        );
+        (vec![DecisionNeeded::Leave], DecisionNeeded::Leave, how)
     };
     let decision = Decision {
         summary: format!(
@@ -142,7 +142,7 @@ pub(super) async fn build_ended(
             counts.skipped,
             counts.blocked
         ),
-        options: ABOUT_BUILD.to_vec(),
+        options: choices,
         recommended: Some(recommended),
         about: About::Build { build: build.id },
         content: None,

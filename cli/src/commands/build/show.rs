@@ -82,6 +82,17 @@ fn files(paths: &[RepoPath]) -> String {
     }
 }
 
+/// Names what a build owns, and says why no lock need be listed for it.
+fn owned(paths: &[RepoPath]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    format!(
+        "owns       {}\n           until it is merged or abandoned; locks are held only while a task runs\n",
+        files(paths)
+    )
+}
+
 /// Says how far a build that has ended was reviewed, and what shows that.
 fn reviewed(shown: &BuildView) -> String {
     let command = format!("`ropewalk review show {}`", last_digits(shown.build.id));
@@ -150,9 +161,7 @@ fn human(attended: &AttendedBuild<BuildView>) -> String {
     if let Some(scope) = &build.exhausted {
         writeln!(text, "budget     {scope} is used up").ok();
     }
-    if !shown.owns.is_empty() {
-        writeln!(text, "owns       {}", files(&shown.owns)).ok();
-    }
+    text.push_str(&owned(&shown.owns));
     text.push('\n');
     text.push_str(&tasks(shown));
     if !shown.requirements.is_empty() {
@@ -188,12 +197,12 @@ fn awaited(shown: &BuildView) -> String {
 
 /// Shows the tasks, and below them whose files some of them wait for.
 fn tasks(shown: &BuildView) -> String {
-    let header = ["task", "state", "tries", "file", "commit", "why"];
+    let header = ["task", "state", "restarts", "file", "commit", "why"];
     let rows = shown.tasks.iter().map(|task| {
         [
             task.id.to_string(),
             task.state.to_string(),
-            task.attempts.to_string(),
+            shown.restarts(&task.id).to_string(),
             task.block.file.to_string(),
             task.commit
                 .as_ref()
@@ -208,4 +217,25 @@ fn tasks(shown: &BuildView) -> String {
         write!(text, "\n{}", holder.in_words()).ok();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_owns_is_told_with_how_long_and_what_locks_are_for() {
+        let paths = |count: usize| -> Vec<RepoPath> {
+            let paths = (1..=count).map(|number| RepoPath::parse(&format!("{number}.txt")));
+            paths.collect::<Result<_, _>>().unwrap()
+        };
+        assert_eq!(owned(&paths(0)), "");
+        let how_long = "until it is merged or abandoned; locks are held only while a task runs";
+        assert_eq!(
+            owned(&paths(2)),
+            format!("owns       1.txt, 2.txt\n           {how_long}\n")
+        );
+        let many = owned(&paths(7));
+        assert!(many.contains("5.txt and 2 more\n"), "{many}");
+    }
 }

@@ -6,7 +6,7 @@ use ropewalk_config::questions::choice::{BuildFinished, LandingRefused, SpecComp
 use ropewalk_desk::people::Person;
 use ropewalk_desk::questions;
 use ropewalk_orchestrator::questions::{AcceptedAnswer, choices_told};
-use ropewalk_schemas::question::{About, Choice, Question, QuestionState};
+use ropewalk_schemas::question::{About, Choice, ChoiceWords, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
 
@@ -26,7 +26,8 @@ pub struct Answer {
     /// Its id, as `question list` shows it.
     #[arg(required_unless_present = "all_defaults")]
     id: Option<IdText>,
-    /// A choice by its id, its number or its whole label, or words where the question takes them; asked for when absent.
+    /// A choice by its id, its number or its whole label, the words that it takes behind its id and a colon, or words where the
+    /// question takes them; asked for when absent.
     #[arg(value_name = "CHOICE|TEXT")]
     text: Vec<String>,
     /// Answers every question whose default neither blocks, approves, starts, merges, deletes nor spends.
@@ -163,9 +164,11 @@ fn pick(choices: &[Choice]) -> Result<String, inquire::InquireError> {
     let labels: Vec<String> = choices.iter().map(|choice| clean(&choice.label)).collect();
     let picked = inquire::Select::new("Your answer:", labels).raw_prompt()?;
     let choice = &choices[picked.index];
-    if !choice.with_words {
-        return Ok(choice.id.to_string());
-    }
-    let words = inquire::Text::new("Your words:").prompt()?;
-    Ok(format!("{} {words}", choice.id))
+    let wanted = match choice.words {
+        ChoiceWords::None => return Ok(choice.id.to_string()),
+        ChoiceWords::Optional => "Why, if you want to say so:",
+        ChoiceWords::Required => "Your words:",
+    };
+    let words = inquire::Text::new(wanted).prompt()?;
+    Ok(format!("{}: {words}", choice.id))
 }

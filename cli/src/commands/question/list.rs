@@ -58,7 +58,10 @@ impl List {
 
 fn state(question: &Question) -> String {
     match (&question.answer, question.due_at) {
-        (Some(answer), _) => format!("{}: {}", question.state, clip::line(&answer.text, 30)),
+        (Some(answer), _) => {
+            let answer = question.answer_in_words(answer);
+            format!("{}: {}", question.state, clip::line(&answer, 30))
+        }
         (None, Some(due)) if question.state == QuestionState::Pending => {
             format!("pending, ends {}", time(due))
         }

@@ -64,8 +64,7 @@ pub(crate) fn human(question: &Question) -> String {
         } else {
             ""
         };
-        let words = if choice.with_words { " WORDS" } else { "" };
-        let (number, id) = (index + 1, &choice.id);
+        let (number, id, words) = (index + 1, &choice.id, choice.words.typed());
         writeln!(text, "  {number}. {id}{words}: {}{mark}", choice.label).ok();
         for more in [&choice.description, &choice.implications]
             .into_iter()
@@ -96,7 +95,7 @@ pub(crate) fn human(question: &Question) -> String {
                 text,
                 "{}: {} (by {} over {} at {})",
                 question.state,
-                answer.text,
+                question.answer_in_words(answer),
                 answer.by,
                 answer.channel,
                 time(answer.at)
@@ -117,7 +116,7 @@ pub(crate) fn human(question: &Question) -> String {
         }
     }
     for late in &question.late {
-        let (said, by, at) = (&late.text, &late.by, time(late.at));
+        let (said, by, at) = (question.answer_in_words(late), &late.by, time(late.at));
         writeln!(
             text,
             "too late: {said} (by {by} over {} at {at})",

@@ -124,6 +124,7 @@ mod tests {
         AttemptView {
             task: TaskId::parse(task).unwrap(),
             number: 1,
+            round: 1,
             loop_name: ComponentName::parse(loop_name).unwrap(),
             state: AttemptState::Landed,
             tokens: 12,

@@ -1,7 +1,7 @@
 //! The pages of a build that has ended, and of what leads to it: what it came to, what changed by it, what an attempt said,
 //! what landing it comes to, and where its name is found.
 
-use ropewalk_schemas::attempt::{Attempt, Evidence};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::model_call::ModelCall;
@@ -143,8 +143,13 @@ fn of_build(
         format!("<dd>{}</dd>", build.priority.get()),
         "exit 0, 1 min 5 s, 31 passed, 0 failed, 6 ignored".to_owned(),
     ];
-    let tries = tasks.iter().map(|task| task.attempts);
-    told.extend(tries.map(|tries| format!("<td data-of=\"Tries\">{tries}</td>")));
+    for task in tasks {
+        let failed = attempts
+            .iter()
+            .filter(|one| one.task == task.id && one.state == AttemptState::Failed);
+        let restarts = failed.count();
+        told.push(format!("<td data-of=\"Restarts\">{restarts}</td>"));
+    }
     for attempt in attempts {
         let took = (attempt.ended_at.unwrap() - attempt.started_at).num_minutes();
         let took = if took < 60 {

@@ -378,3 +378,54 @@ async fn a_page_shows_what_somebody_says_in_the_idea_of_another_as_theirs() {
     }
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_of_a_choice_that_needs_no_words_takes_a_reason_or_none() {
+    let world = ServerWorld::new().await;
+    let browser = Browser::new(&world).await;
+    let proof = browser.proof().await;
+    for (given, told, says_why, read) in [
+        (
+            " nobody needs it\n",
+            "nobody needs it",
+            true,
+            "Skip it: nobody needs it",
+        ),
+        (" ", "Skip it", false, "Skip it"),
+    ] {
+        let question: Question = serde_json::from_value(json!({
+            "id": world.services.ids.next(), "kind": "blocking", "trigger": "put_by_a_test", "agent": "build",
+            "text": "What now?", "context": "", "free_text": false, "consequential": true,
+            "choices": [{ "id": "skip", "label": "Skip it", "recommended": false, "optional_words": true }],
+            "about": { "kind": "nothing" }, "state": "pending", "correlation_id": world.services.ids.next(),
+            "asked_at": world.services.clock.now(),
+        }))
+        .unwrap();
+        let mut changes = ChangeSet::new();
+        changes.insert(&question);
+        world.services.store.commit(changes).await.unwrap();
+        let path = format!("/questions/{}", question.id);
+        let page = browser.read(&path).await.text;
+        assert!(
+            page.contains("Skip it: why, if you want to say so"),
+            "{page}"
+        );
+        let form = format!("{path}/answer");
+        assert_eq!(browser.fields(&path, &form).await, ["text"]);
+        let fields = [("choice", "skip"), ("text", given)];
+        let sent = browser.send(&form, &fields, Some(&proof)).await;
+        assert_eq!(sent.status, 303, "{}", sent.text);
+        let key = question.id.to_string();
+        let stored = world.services.store.get::<Question>(&key).await.unwrap();
+        let answer = stored.unwrap().record.answer.unwrap();
+        assert_eq!((answer.text.as_str(), answer.says_why), (told, says_why));
+        for (page, expected) in [
+            (path.as_str(), format!("<strong>{read}</strong>")),
+            ("/questions?all=true", format!("</span> {read} <span")),
+        ] {
+            let page = browser.read(page).await.text;
+            assert!(page.contains(&expected), "{expected}: {page}");
+        }
+    }
+    world.stop().await;
+}

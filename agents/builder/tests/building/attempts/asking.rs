@@ -274,6 +274,7 @@ async fn an_answer_that_comes_as_its_task_is_left_out_begins_nothing() {
         trigger: question.trigger,
         choice: Some(ChoiceId::parse("tabs").unwrap()),
         answer: "tabs".to_owned(),
+        says_why: false,
         answered_by: "ada".to_owned(),
         channel: "cli".to_owned(),
         about: question.about,

@@ -361,10 +361,13 @@ async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
         ids.collect::<Vec<_>>(),
         ["guide", "rethink", "skip", "manual", "leave"]
     );
-    open.answer("T-2", "skip").await;
+    open.answer("T-2", "skip: nobody needs it any more").await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded);
-    assert_eq!(task(&tasks, "T-2").state, TaskState::Skipped);
+    let left_out = task(&tasks, "T-2");
+    assert_eq!(left_out.state, TaskState::Skipped);
+    let why = left_out.reason.as_deref();
+    assert_eq!(why, Some("nobody needs it any more"));
     assert_eq!(build.reason.as_deref(), Some("1 skipped: `T-2`"));
     open.close().await;
 }

@@ -375,6 +375,7 @@ async fn an_answer_that_names_no_choice_spends_no_further_try() {
         trigger: question.trigger.clone(),
         choice: None,
         answer: "leave it, I shall look at it".to_owned(),
+        says_why: false,
         answered_by: "ada".to_owned(),
         channel: "cli".to_owned(),
         about: question.about.clone(),
