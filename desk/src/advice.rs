@@ -1,5 +1,6 @@
 //! What is said of each error of this crate, beside what is wrong: how to mend it.
 
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::specification::SpecState;
@@ -152,7 +153,7 @@ impl Advice for RequestError {
                 "say it once that is there; `ropewalk spec generate IDEA` waits for it, and has it written where nobody is at it".to_owned()
             }
             Self::Forbidden(error) => return error.next(),
-            Self::Newer(_) => "look at it again, then decide".to_owned(),
+            Self::Newer { .. } => "look at it again, then decide".to_owned(),
             Self::Text => "say what to change".to_owned(),
             Self::Read(error) => return error.next(),
             Self::Commit(error) => return error.next(),
@@ -210,25 +211,26 @@ impl Advice for SteerError {
             Self::Forbidden(error) => error.next(),
             Self::Continued { next, .. } => Some(format!("build `{next}` goes on with its work")),
             Self::Illegal(refused) => refused.instead.clone(),
-            Self::State { build, state, .. } => match state {
-                BuildState::Paused => {
-                    Some(format!("`ropewalk build resume {build}` lets it go on"))
-                }
-                BuildState::Failed | BuildState::Stopped => {
-                    Some(format!("`ropewalk build resume {build}` takes it up again"))
-                }
-                BuildState::Succeeded => Some(format!(
-                    "`ropewalk build show {build}` shows what came of it"
-                )),
-                BuildState::Queued
-                | BuildState::Priming
-                | BuildState::Running
-                | BuildState::Verifying => None,
-            },
-            Self::Abandoned { .. } => None,
+            Self::State { build, state, .. } => Some(onwards(*build, *state)),
+            Self::Abandoned { .. } => Some(ANOTHER_IDEA.to_owned()),
             Self::TooLong(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
+        }
+    }
+}
+
+/// Says how a build gets on, which something still lets go on, or what shows where it has come to.
+fn onwards(build: BuildId, state: BuildState) -> String {
+    match state {
+        BuildState::Paused => format!("`ropewalk build resume {build}` lets it go on"),
+        // Also where no task of it is left to be tried again.
+        BuildState::Failed | BuildState::Stopped => {
+            format!("`ropewalk build resume {build}` takes it up again")
+        }
+        BuildState::Succeeded => format!("`ropewalk build show {build}` shows what came of it"),
+        BuildState::Queued | BuildState::Priming | BuildState::Running | BuildState::Verifying => {
+            format!("`ropewalk build wait {build}` waits for its end")
         }
     }
 }
@@ -237,9 +239,12 @@ impl Advice for TaskError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Forbidden(error) => error.next(),
-            Self::Unknown { build, .. } | Self::NoneOpen(build) => {
+            Self::Unknown { build, .. } => {
                 Some(format!("`ropewalk build show {build}` shows them"))
             }
+            Self::NoneOpen(build) => Some(format!(
+                "`ropewalk build show {build}` shows them; what they made is changed with `ropewalk spec revise IDEA WORDS`"
+            )),
             Self::State(refused) => refused.instead.clone(),
             Self::Words => None,
             Self::TooLong(error) => error.next(),
@@ -256,7 +261,15 @@ impl Advice for LandingError {
             Self::Already { build, .. } => Some(format!(
                 "`ropewalk build land {build} --push REMOTE` sends it somewhere"
             )),
-            Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
+            Self::Unfinished {
+                build,
+                state,
+                instead,
+            } => {
+                let next = instead.clone();
+                let next = next.unwrap_or_else(|| onwards(*build, *state));
+                Some(format!("only one that succeeded is landed: {next}"))
+            }
             Self::Moved { .. } => Some("look at what landing comes to now".to_owned()),
             Self::Commit(error) => error.next(),
         }
@@ -394,9 +407,7 @@ impl Advice for TranscriptError {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_schemas::BuildId;
     use ropewalk_schemas::advice::Words;
-    use ropewalk_schemas::build::BuildState;
     use ropewalk_store::CommitError;
 
     use super::*;
@@ -417,6 +428,51 @@ mod tests {
                 .into()
         );
         assert_eq!(AgainError::Groundless(build).next(), None);
+    }
+
+    #[test]
+    fn what_is_not_landed_yet_names_the_verb_of_its_state() {
+        let build: BuildId = "00000000-0000-0000-0000-000000000000".parse().unwrap();
+        for (state, verb) in [
+            (BuildState::Queued, "wait"),
+            (BuildState::Running, "wait"),
+            (BuildState::Verifying, "wait"),
+            (BuildState::Paused, "resume"),
+            (BuildState::Stopped, "resume"),
+            (BuildState::Failed, "resume"),
+        ] {
+            let unfinished = |instead| LandingError::Unfinished {
+                build,
+                state,
+                instead,
+            };
+            let next = unfinished(None).next().unwrap_or_default();
+            let named = format!("`ropewalk build {verb} {build}`");
+            assert!(next.contains(&named), "{state}: {next}");
+            // What nothing lets go on any more has no verb.
+            let over = "the idea `walks` was abandoned".to_owned();
+            let next = unfinished(Some(over)).next();
+            let told = "only one that succeeded is landed: the idea `walks` was abandoned";
+            assert_eq!(next.as_deref(), Some(told));
+        }
+    }
+
+    #[test]
+    fn a_wish_that_is_refused_names_a_verb_in_every_state() {
+        let build: BuildId = "00000000-0000-0000-0000-000000000000".parse().unwrap();
+        for state in BuildState::ALL {
+            let why = "it has no use for that";
+            let next = SteerError::State {
+                build,
+                state: *state,
+                why,
+            }
+            .next();
+            let next = next.unwrap_or_default();
+            assert!(next.contains("`ropewalk build "), "{state}: {next}");
+        }
+        let nobody = TaskError::NoneOpen(build).next().unwrap_or_default();
+        assert!(nobody.contains("`ropewalk spec revise "), "{nobody}");
     }
 
     #[test]

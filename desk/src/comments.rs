@@ -106,7 +106,7 @@ pub async fn on_specification(
     let feedback = told(&head, &files, comments)?;
     let revised = specifications::revise_shown(context, spec, Some(hash), &by.name, &feedback);
     match revised.await {
-        Err(RequestError::Newer(_)) => Err(CommentError::Changed),
+        Err(RequestError::Newer { .. }) => Err(CommentError::Changed),
         other => Ok(other?),
     }
 }

@@ -140,8 +140,15 @@ pub enum RequestError {
     #[error(transparent)]
     Forbidden(#[from] PermissionError),
     /// There is a newer revision than the one that was shown.
-    #[error("specification `{0}` has changed since it was shown")]
-    Newer(SpecId),
+    #[error(
+        "specification `{spec}` has changed since it was shown: its newest is revision {revision}"
+    )]
+    Newer {
+        /// The specification.
+        spec: SpecId,
+        /// The newest revision.
+        revision: u32,
+    },
     /// There is nothing in the text, or too much.
     #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes")]
     Text,
@@ -282,7 +289,7 @@ pub async fn revise_shown(
         check_newest(&found, shown)?;
         let mut changes = ChangeSet::new();
         let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
-        close(changes, &context, &found, reason).await?;
+        close(changes, &context, &found, &reason).await?;
         Ok(Some(()))
     })
 }
@@ -294,7 +301,7 @@ pub async fn add_revision(
     found: &Versioned<Specification>,
     by: &UserSlug,
     feedback: &str,
-) -> Result<&'static str, RequestError> {
+) -> Result<String, RequestError> {
     let feedback = checked(feedback)?;
     if is_abandoned(&context.store, &found.idea).await? {
         return Err(RequestError::Abandoned(found.idea.clone()));
@@ -336,7 +343,8 @@ pub async fn add_revision(
             feedback: feedback.to_owned(),
         }),
     ));
-    Ok("a new revision was asked for")
+    let revision = found.next_revision();
+    Ok(format!("revision {revision} was asked for by {by}"))
 }
 
 /// Puts a specification away, for somebody who may decide about it and need not say why; returns how it stands, which is approved
@@ -398,7 +406,10 @@ pub async fn reject_shown(
 /// Refuses what somebody decides who was shown another revision than the newest.
 fn check_newest(found: &Specification, shown: Option<&ContentHash>) -> Result<(), RequestError> {
     if shown.is_some() && found.hash.as_ref() != shown {
-        Err(RequestError::Newer(found.id))
+        Err(RequestError::Newer {
+            spec: found.id,
+            revision: found.revision,
+        })
     } else {
         Ok(())
     }

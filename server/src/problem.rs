@@ -380,7 +380,7 @@ impl From<RequestError> for Problem {
             | RequestError::OnItsWay { .. }
             | RequestError::Landed { .. }
             | RequestError::Built { .. }
-            | RequestError::Newer(_)
+            | RequestError::Newer { .. }
             | RequestError::BeingWritten { .. }
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };

@@ -122,11 +122,11 @@ pub(super) async fn on_ideation_completed(
 }
 
 fn missing(spec: &Specification, absent: &[&str]) -> String {
+    let (documents, idea) = (absent.join(" and "), &spec.idea);
+    let them = if absent.len() == 1 { "it" } else { "them" };
     format!(
-        "a specification needs {}; write {}, or go on with `ropewalk idea chat {}`",
-        absent.join(" and "),
-        if absent.len() == 1 { "it" } else { "them" },
-        spec.idea
+        "a specification needs {documents}; `ropewalk idea done {idea}` has {them} written of what was said so far, \
+         `ropewalk idea chat {idea}` says more, or write {them} yourself"
     )
 }
 

@@ -189,7 +189,7 @@ async fn revise(
     };
     match specifications::add_revision(&mut changes, context, &spec, &by, feedback).await {
         Ok(reason) => {
-            specifications::close_questions(&mut changes, context, &spec, reason).await?;
+            specifications::close_questions(&mut changes, context, &spec, &reason).await?;
             Ok(changes)
         }
         Err(RequestError::Read(error)) => Err(error.into()),

@@ -267,6 +267,13 @@ repo = "."
 # build = "anthropic/claude-sonnet-4-5"
 # small = "anthropic/claude-haiku-4-5"
 
+# [providers.mine]                          # a provider of your own, whose models are `mine/MODEL`; `ropewalk trust` allows it
+# kind = "openai"                           # how it is spoken to: `anthropic`, `openai`, `responses` or `gemini`
+# base_url = "http://127.0.0.1:8080/v1"
+# key_variable = "MY_API_KEY"               # the environment variable that holds its key, where it wants one
+# prices = [{{ model = "*", input = 0.4, output = 1.2 }}]   # dollars per million tokens
+# priced = {{ date = "2026-11-20", source = "https://example.org/pricing" }}   # when and where the prices were read
+
 # What every change must pass, beside its own check.
 {}"#,
         gate(&survey.checks)
@@ -301,6 +308,29 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_file_shows_as_an_example_is_read_once_it_is_no_comment() {
+        let text = settings(&ProjectName::parse("walks").unwrap(), &Survey::default());
+        let mut is_example = false;
+        let lines = text.lines().map(|line| {
+            let comment = line.strip_prefix("# ");
+            is_example |= comment.is_some_and(|comment| comment.starts_with('['));
+            is_example &= comment.is_some_and(|comment| !comment.starts_with("[["));
+            comment.filter(|_| is_example).unwrap_or(line)
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(PROJECT_FILE), &text).unwrap();
+        let environment = Environment::from_pairs([("HOME", directory.path().join("home"))]);
+        let loaded = Config::load_whoever_wrote_it(directory.path(), &environment, &[]);
+        let config = loaded.unwrap().config;
+        let provider = &config.providers["mine"];
+        let url = "http://127.0.0.1:8080/v1";
+        assert_eq!(provider.base_url.as_deref(), Some(url));
+        assert!(provider.kind.is_some() && provider.key_variable.is_some());
+        assert!(!provider.prices.is_empty() && provider.priced.is_some());
+    }
 
     #[test]
     fn the_gate_of_a_build_is_told_only_where_one_was_written() {

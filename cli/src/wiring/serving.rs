@@ -1,6 +1,7 @@
 //! Serves the API in a process that runs agents: its address is taken before they begin, and it may be gone without them.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_server::{Address, Capacity, Checkup, Door, Hook, ListenError, Options, Server};
+use ropewalk_store::{InstanceLock, InstanceLockError};
 use ropewalk_workspace::Git;
 use tracing::warn;
 
@@ -27,13 +29,32 @@ const ADMIN: &str = "server.admin_address";
 pub(crate) struct Doors {
     api: Door,
     admin: Option<Door>,
+    /// The default address, where another program has it.
+    taken: Option<SocketAddr>,
 }
 
 /// Takes the addresses; `None` where the API is switched off, or where the default one cannot be had.
 pub(crate) async fn doors(project: &Project) -> Result<Option<Doors>, CliError> {
     let admin = admin_door(project).await?;
     let api = api_door(project).await?;
-    Ok(api.map(|api| Doors { api, admin }))
+    let wanted = project.config().server.address;
+    Ok(api.map(|api| Doors {
+        taken: has_moved(wanted, api.address()).then_some(wanted),
+        api,
+        admin,
+    }))
+}
+
+/// Says whether another address was taken than the one that was wanted, which may leave the port to the system.
+fn has_moved(wanted: SocketAddr, address: SocketAddr) -> bool {
+    wanted.port() != 0 && wanted.port() != address.port()
+}
+
+/// Says who runs on the state of `project` already, where an address is taken: that is the reason then, and another address would
+/// help nobody.
+fn already_running(project: &Project) -> Option<CliError> {
+    let holder = InstanceLock::holder(project.state());
+    holder.map(|pid| InstanceLockError::Held { pid: Some(pid) }.into())
 }
 
 /// Takes the address at which whoever comes is told how the program does, where one is named.
@@ -44,15 +65,17 @@ async fn admin_door(project: &Project) -> Result<Option<Door>, CliError> {
     let chosen = true;
     match Door::open_to_all(Address { socket, chosen }).await {
         Ok(door) => Ok(Some(door)),
-        Err(error) => {
-            let code = match error {
-                ListenError::Taken(_) => "address-taken",
-                _ => "address",
-            };
-            let next = format!("set another `{ADMIN}`");
-            Err(CliError::refused(code, (error.to_string(), next)))
+        Err(error @ ListenError::Taken(_)) => {
+            Err(already_running(project)
+                .unwrap_or_else(|| without_admin_door("address-taken", &error)))
         }
+        Err(error) => Err(without_admin_door("address", &error)),
     }
+}
+
+fn without_admin_door(code: &'static str, error: &ListenError) -> CliError {
+    let next = format!("set another `{ADMIN}`");
+    CliError::refused(code, (error.to_string(), next))
 }
 
 async fn api_door(project: &Project) -> Result<Option<Door>, CliError> {
@@ -71,7 +94,10 @@ async fn api_door(project: &Project) -> Result<Option<Door>, CliError> {
             warn!("the API is not served: {}", Words::of(&error));
             Ok(None)
         }
-        Err(error @ ListenError::Taken(_)) => Err(CliError::advised("address-taken", error)),
+        Err(error @ ListenError::Taken(_)) => {
+            Err(already_running(project)
+                .unwrap_or_else(|| CliError::advised("address-taken", error)))
+        }
         Err(error) => Err(CliError::advised("address", error)),
     }
 }
@@ -101,6 +127,13 @@ pub(super) fn serve(
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };
     let admin = doors.admin.as_ref().map(Door::address);
+    if let Some(taken) = doors.taken {
+        let address = doors.api.address();
+        warn!(
+            server.taken = %taken, server.address = %address,
+            "the address `{taken}` is taken, so that this program listens at `{address}`"
+        );
+    }
     let server = Server::new(doors.api, options, services.clone(), supervisor)?;
     let server = server.telling_at(doors.admin);
     let mut told = match project.person() {

@@ -254,6 +254,20 @@ fn who_approves_is_told_in_one_line_that_a_file_says_something_else() {
 }
 
 #[test]
+fn what_waits_for_an_approval_is_shown_with_how_that_is_given() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let hash = &text(&spec["hash"])[..16];
+    let approve = format!("spec approve walks --hash {hash}");
+    let shown = world.run("spec show walks");
+    let last = shown.trim_end().lines().last().unwrap();
+    assert!(last.contains(&format!("`ropewalk {approve}`")), "{shown}");
+    world.run(&approve);
+    let shown = world.run("spec show walks");
+    assert!(!shown.contains("ropewalk spec approve"), "{shown}");
+}
+
+#[test]
 fn an_approval_names_a_damaged_file_as_json() {
     let world = World::scripted();
     let spec = specified(&world);
@@ -294,6 +308,7 @@ fn a_specification_without_its_documents_is_refused_by_name_until_they_are_there
         .code(1);
     let said = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
     assert!(said.contains("planning/brief.md"), "{said}");
+    assert!(said.contains("`ropewalk idea done walks`"), "{said}");
     document(&world, "walks");
     let made = world.json("spec generate walks");
     let absent = made["content"]["document"]["missing_inputs"].to_string();

@@ -3,6 +3,7 @@
 mod commenting;
 mod confining;
 mod shaping;
+mod unfinished;
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -567,6 +568,7 @@ fn an_unknown_or_unfinished_build_is_refused_in_one_line() {
     let twice = world.refused(&format!("build stop {build} --dry-run"), 1);
     assert!(twice.contains("it has ended"), "{twice}");
     let said = world.refused(&format!("build land {build}"), 1);
-    assert!(said.contains("only one that succeeded"), "{said}");
+    let next = format!("only one that succeeded is landed: `ropewalk build resume {build}`");
+    assert!(said.contains(&next), "{said}");
     drop(up);
 }

@@ -77,10 +77,13 @@ fn a_review_is_shown_by_its_own_id_or_that_of_its_build() {
         "scope-creep a.txt: planned a list, done a map",
         "Rivers flood in spring",
         "note: Mind the rivers.",
-        "0.50",
+        "tasks that passed at the first try: 50 %\n",
     ] {
         assert!(text.contains(wanted), "`{wanted}` is missing in {text}");
     }
+    assert!(!text.contains("first_pass_success"), "{text}");
+    let measured = &shown["metrics"]["first_pass_success"];
+    assert_eq!(measured, &json!(0.5));
     assert_eq!(world.json(&format!("review show {build}")), shown);
     let other = Uuid::from_u128(9);
     let said = world.refused(&format!("review show {other}"), 1);

@@ -9,6 +9,7 @@ use ropewalk_schemas::amount::and_more;
 use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::illegal;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wish::{BranchWish, Wish};
@@ -48,6 +49,8 @@ pub enum LandingError {
         build: BuildId,
         /// Its state.
         state: BuildState,
+        /// What holds where nothing lets it go on any more: who does so instead, or why nobody does.
+        instead: Option<String>,
     },
     /// It was wanted of other commits than those that the branches have.
     #[error("build `{build}` or `{into}` has moved on since that was shown")]
@@ -158,6 +161,9 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
         (None, state) => Err(LandingError::Unfinished {
             build: build.id,
             state,
+            instead: illegal::revive(build, "go on")
+                .err()
+                .and_then(|refused| refused.instead),
         }),
     }
 }

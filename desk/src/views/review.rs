@@ -4,6 +4,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::review::{Divergence, DivergenceClass, Review};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, KnowledgeId, RequirementId, ReviewId, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
@@ -25,6 +26,58 @@ pub struct ReviewView {
     pub review: Review,
     /// The gotchas and patterns themselves, as they stand now.
     pub lessons: Vec<KnowledgeItem>,
+    /// How many tasks its build has, of which it counts shares: for eyes alone.
+    #[serde(skip)]
+    pub tasks: usize,
+}
+
+impl ReviewView {
+    /// Tells what was measured, a line each.
+    pub fn measures(&self) -> Vec<String> {
+        let metrics = self.review.metrics.iter();
+        let told = metrics.map(|(name, value)| measure(name, *value, self.tasks));
+        told.collect()
+    }
+}
+
+/// Tells a measure in words; one that has none here, by its name.
+fn measure(name: &str, value: f64, tasks: usize) -> String {
+    let share = || format!("{:.0} %", value * 100.0);
+    let minutes = || format!("{} min", figure(value));
+    let (words, told) = match name {
+        "first_pass_success" => {
+            let told = part_of(value, tasks).unwrap_or_else(share);
+            ("tasks that passed at the first try", told)
+        }
+        "gotcha_effectiveness" => (
+            "tasks that carried lessons and passed at the first try",
+            share(),
+        ),
+        "gotcha_prevented_failure" => ("failures that lessons prevented", figure(value)),
+        "build_duration_minutes" => ("from beginning to end", minutes()),
+        "working_minutes" => ("worked", minutes()),
+        "failed_attempts" => ("attempts that failed", figure(value)),
+        "confidence" => ("confidence", share()),
+        "messages_of_person" => ("messages of the person", figure(value)),
+        "messages_of_agent" => ("messages of the agent", figure(value)),
+        "minutes" => ("talked", minutes()),
+        "gotchas_injected" => ("lessons told to tasks", figure(value)),
+        name => return format!("{}: {}", name.replace('_', " "), figure(value)),
+    };
+    format!("{words}: {told}")
+}
+
+/// Tells a share of tasks as counts, where it is one.
+fn part_of(share: f64, tasks: usize) -> Option<String> {
+    let count = share * f64::from(u32::try_from(tasks).ok()?);
+    let is_count = tasks > 0 && (count - count.round()).abs() < 1e-6;
+    is_count.then(|| format!("{count:.0} of {tasks}"))
+}
+
+/// Tells a number as people write it.
+fn figure(value: f64) -> String {
+    let told = format!("{value:.1}");
+    told.strip_suffix(".0").unwrap_or(&told).to_owned()
 }
 
 /// What a review holds against a build: what is missed, or was done in a worse way than planned. It stands beside what the
@@ -134,7 +187,18 @@ pub async fn show(store: &Store, review: Review) -> Result<ReviewView, ReadError
     for id in review.gotchas.iter().chain(&review.patterns) {
         lessons.extend(lesson(store, *id).await?);
     }
-    Ok(ReviewView { review, lessons })
+    let tasks = match review.build {
+        Some(build) => {
+            let of_build = Query::new().equal("build", build.to_string());
+            store.list::<Task>(of_build).await?.len()
+        }
+        None => 0,
+    };
+    Ok(ReviewView {
+        review,
+        lessons,
+        tasks,
+    })
 }
 
 /// Loads the newest review of a build; `None` while there is none.
@@ -151,4 +215,63 @@ pub async fn of_build(store: &Store, build: BuildId) -> Result<Option<Review>, R
 async fn lesson(store: &Store, id: KnowledgeId) -> Result<Option<KnowledgeItem>, ReadError> {
     let found = store.get::<KnowledgeItem>(&id.to_string()).await?;
     Ok(found.map(|row| row.record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measure;
+
+    #[test]
+    fn what_was_measured_is_told_in_words() {
+        let rows = [
+            (
+                "first_pass_success",
+                0.75,
+                4,
+                "tasks that passed at the first try: 3 of 4",
+            ),
+            (
+                "first_pass_success",
+                1.0 / 3.0,
+                3,
+                "tasks that passed at the first try: 1 of 3",
+            ),
+            // Its tasks are others than those that were counted.
+            (
+                "first_pass_success",
+                0.5,
+                3,
+                "tasks that passed at the first try: 50 %",
+            ),
+            (
+                "first_pass_success",
+                0.5,
+                0,
+                "tasks that passed at the first try: 50 %",
+            ),
+            (
+                "gotcha_effectiveness",
+                0.5,
+                4,
+                "tasks that carried lessons and passed at the first try: 50 %",
+            ),
+            (
+                "gotcha_prevented_failure",
+                2.0,
+                4,
+                "failures that lessons prevented: 2",
+            ),
+            (
+                "build_duration_minutes",
+                12.52,
+                4,
+                "from beginning to end: 12.5 min",
+            ),
+            ("failed_attempts", 10.0, 4, "attempts that failed: 10"),
+            ("of_another_day", 1.26, 4, "of another day: 1.3"),
+        ];
+        for (name, value, tasks, told) in rows {
+            assert_eq!(measure(name, value, tasks), told);
+        }
+    }
 }

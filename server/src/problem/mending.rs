@@ -64,8 +64,10 @@ pub(super) fn abandon(error: &AbandonError) -> Option<String> {
 }
 
 pub(super) fn steer(error: &SteerError) -> Option<String> {
-    let SteerError::State { build, state, .. } = error else {
-        return None;
+    let (build, state) = match error {
+        SteerError::State { build, state, .. } => (build, state),
+        SteerError::Abandoned { .. } => return Some(ANOTHER_IDEA.to_owned()),
+        _ => return None,
     };
     match state {
         BuildState::Paused => Some(format!("`POST /api/builds/{build}/resume` lets it go on")),
@@ -73,7 +75,9 @@ pub(super) fn steer(error: &SteerError) -> Option<String> {
             "`POST /api/builds/{build}/resume` takes it up again"
         )),
         BuildState::Succeeded => Some(format!("`GET /api/builds/{build}` shows what came of it")),
-        _ => None,
+        BuildState::Queued | BuildState::Priming | BuildState::Running | BuildState::Verifying => {
+            Some(format!("`GET /api/builds/{build}` shows how it stands"))
+        }
     }
 }
 
@@ -110,6 +114,20 @@ pub(super) fn landing(error: &LandingError) -> Option<String> {
     match error {
         LandingError::Already { build, .. } => {
             Some(format!("`GET /api/builds/{build}` shows what came of it"))
+        }
+        LandingError::Unfinished {
+            build,
+            state,
+            instead,
+        } => {
+            let onwards = match (instead, state) {
+                (Some(instead), _) => instead.clone(),
+                (None, BuildState::Paused | BuildState::Failed | BuildState::Stopped) => {
+                    format!("`POST /api/builds/{build}/resume` lets it go on")
+                }
+                (None, _) => format!("`GET /api/builds/{build}` shows how it stands"),
+            };
+            Some(format!("only one that succeeded is landed: {onwards}"))
         }
         _ => None,
     }

@@ -27,6 +27,8 @@ pub enum Instance {
     Sharing,
 }
 
+/// The file whose lock is the right to consume.
+const LOCK: &str = "instance.lock";
 /// What the lock file says where processes share it.
 const SHARED: &str = "shared";
 /// The file by which processes on one state directory know each other on a server, wherever they run.
@@ -116,7 +118,12 @@ pub enum InstanceLockError {
 impl Advice for InstanceLockError {
     fn next(&self) -> Option<String> {
         let next = match self {
-            Self::Held { .. } | Self::Taken { .. } => "stop it first",
+            Self::Held { pid: Some(pid) } => {
+                return Some(format!(
+                    "stop it first, with Ctrl-C where it runs or with `kill {pid}` there"
+                ));
+            }
+            Self::Held { pid: None } | Self::Taken { .. } => "stop it first",
             Self::Shared => "stop its processes first",
             Self::Apart { .. } => {
                 "let all have one state directory, as `project.state` names it, or stop those first"
@@ -166,6 +173,19 @@ impl InstanceLock {
             _file: file,
             server,
         })
+    }
+
+    /// Returns the process that alone consumes from `state`, where one does and said so; leaves its file as it is.
+    pub fn holder(state: &Path) -> Option<u32> {
+        let mut file = File::open(state.join(LOCK)).ok()?;
+        // Nobody who looks, or shares, is kept out by whoever looks.
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) | Err(TryLockError::Error(_)) => return None,
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
     }
 
     /// Waits until another process has taken the lock; for ever where none can.
@@ -254,7 +274,7 @@ fn kept_mark(path: &Path) -> io::Result<String> {
 }
 
 fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError> {
-    let path = state.join("instance.lock");
+    let path = state.join(LOCK);
     let unreachable = |source| InstanceLockError::Unreachable {
         path: path.clone(),
         source,
@@ -313,6 +333,26 @@ mod tests {
             InstanceLockError::Held { pid: Some(pid) } if pid == std::process::id()
         ));
         drop(first);
+        InstanceLock::acquire(state.path()).unwrap();
+    }
+
+    #[test]
+    fn who_looks_for_the_holder_takes_and_writes_nothing() {
+        let state = tempfile::tempdir().unwrap();
+        let file = state.path().join(LOCK);
+        assert_eq!(InstanceLock::holder(state.path()), None);
+        assert!(!file.exists());
+        let alone = InstanceLock::acquire(state.path()).unwrap();
+        let own = std::process::id();
+        assert_eq!(InstanceLock::holder(state.path()), Some(own));
+        drop(alone);
+        // What is left of one that ended names nobody.
+        fs::write(&file, "1\n").unwrap();
+        assert_eq!(InstanceLock::holder(state.path()), None);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "1\n");
+        let sharing = lock_file(state.path(), Instance::Sharing).unwrap();
+        assert_eq!(InstanceLock::holder(state.path()), None);
+        drop(sharing);
         InstanceLock::acquire(state.path()).unwrap();
     }
 

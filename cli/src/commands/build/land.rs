@@ -3,7 +3,7 @@
 use clap::Args;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
-use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::landing::{self, Landing, LandingError};
 use ropewalk_desk::views::review::{self, ObjectionView, UNREVIEWED};
 use ropewalk_desk::views::trace::Trace;
 use ropewalk_schemas::build::Build;
@@ -121,6 +121,10 @@ impl Land {
         let person = opened.person()?;
         person.demand(Right::Land)?;
         let build = self.id.build(&opened).await?;
+        // What was landed may be sent on, or landed elsewhere, too.
+        if let Err(refused @ LandingError::Unfinished { .. }) = landing::admits(&build) {
+            return Err(refused.into());
+        }
         let context = opened
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use ropewalk_desk::builds::tasks;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::illegal;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::Versioned;
@@ -46,11 +48,28 @@ impl Tell {
         };
         app.output.show(&done, |done| {
             let tasks: Vec<&str> = done.tasks.iter().map(TaskId::as_str).collect();
-            format!(
-                "told {}; a running model hears it with its next turn",
-                tasks.join(", ")
-            )
+            format!("told {}; {}", tasks.join(", "), heard(&build))
         })
+    }
+}
+
+/// Says when it is heard, if it is.
+fn heard(build: &Build) -> String {
+    let Build { id, state, .. } = build;
+    let stands = matches!(
+        state,
+        BuildState::Paused | BuildState::Failed | BuildState::Stopped
+    );
+    // What still runs of one that gives way goes on.
+    if !stands || build.gives_way() {
+        return "a running model hears it with its next turn".to_owned();
+    }
+    let refused = illegal::revive(build, "go on").err();
+    match refused.and_then(|refused| refused.instead) {
+        Some(instead) => format!("the build is {state} and no model hears it: {instead}"),
+        None => format!(
+            "the build is {state} and no model hears it before it goes on: `ropewalk build resume {id}`"
+        ),
     }
 }
 

@@ -6,10 +6,16 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::CliError;
 
+/// The section of providers, which ships none: what ships is a file of each.
+const PROVIDERS: &str = "providers";
+/// How somebody has one who has none yet.
+const OWN_PROVIDER: &str = "one of your own is a section `[providers.NAME]` of `ropewalk.toml` with `kind`, `base_url`, `key_variable` and `prices`";
+
 /// What is to be shown.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Only keys that begin so, for example `build`.
+    /// Only keys that begin so, for example `build`, or `providers`: one of your own is a section `[providers.NAME]` with `kind`,
+    /// `base_url`, `key_variable` and `prices`.
     prefix: Option<String>,
 }
 
@@ -20,10 +26,12 @@ impl Show {
         if let Some(prefix) = &self.prefix {
             entries.retain(|entry| entry.key.starts_with(prefix.as_str()));
             if entries.is_empty() {
-                let text = (
-                    format!("no key begins with `{prefix}`"),
-                    "see `ropewalk config show`",
-                );
+                let next = if prefix.starts_with(PROVIDERS) {
+                    OWN_PROVIDER
+                } else {
+                    "see `ropewalk config show`"
+                };
+                let text = (format!("no key begins with `{prefix}`"), next);
                 return Err(CliError::refused("unknown-key", text));
             }
         }

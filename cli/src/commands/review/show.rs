@@ -67,8 +67,8 @@ fn human(shown: &ReviewView) -> String {
         time(review.at)
     );
     // Writing to a String cannot fail.
-    for (name, value) in &review.metrics {
-        writeln!(text, "{name:<24} {value:.2}").ok();
+    for measure in shown.measures() {
+        writeln!(text, "{measure}").ok();
     }
     for divergence in &review.divergences {
         text.push_str(&told(divergence));

@@ -13,6 +13,7 @@ use ropewalk_schemas::task::TaskBlock;
 use ropewalk_schemas::{RepoPath, RequirementId};
 use ropewalk_store::Store;
 
+use super::hash::FEWEST_DIGITS;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
@@ -30,8 +31,28 @@ impl Show {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let opened = app.open().await?;
         let spec = self.id.specification(&opened).await?;
-        show(&opened.store, spec.record, &app.output).await
+        let shown = views::specification::show(&opened.store, spec.record).await?;
+        app.output.show(&shown, |shown| {
+            let spec = &shown.specification;
+            // The name means the newest one; where that is another, its hash is, too, and nothing is approved.
+            let next = decision(spec, spec.idea.as_str());
+            let next = next.map_or_else(String::new, |next| format!("next     {next}\n"));
+            human(shown) + &next
+        })
     }
+}
+
+/// Says how a specification is decided about that waits for that, by the `name` that verbs know it by; nothing where it waits
+/// for nobody's word.
+pub(super) fn decision(spec: &Specification, name: &str) -> Option<String> {
+    if spec.state != SpecState::Generated {
+        return None;
+    }
+    let hash = spec.hash.as_ref()?.as_str();
+    let hash = hash.get(..FEWEST_DIGITS).unwrap_or(hash);
+    Some(format!(
+        "go on with `ropewalk spec approve {name} --hash {hash}`, or change it with `ropewalk spec revise {name} …`"
+    ))
 }
 
 /// Shows a specification with its newest revision.
@@ -205,7 +226,26 @@ mod tests {
     use ropewalk_schemas::ContentHash;
     use serde_json::{Value, json};
 
-    use super::Revision;
+    use super::{Revision, Specification};
+
+    #[test]
+    fn only_what_waits_for_an_approval_says_how_it_is_given() {
+        let spec = |state: &str| -> Specification {
+            serde_json::from_value(json!({
+                "id": uuid::Uuid::nil(), "idea": "walks", "user": "ada", "state": state, "revision": 1,
+                "hash": "1".repeat(64), "complexity": "simple", "requested_by": "ada", "correlation_id": uuid::Uuid::nil(),
+                "created_at": DateTime::UNIX_EPOCH, "updated_at": DateTime::UNIX_EPOCH,
+            }))
+            .unwrap()
+        };
+        let next = super::decision(&spec("generated"), "walks").unwrap();
+        let approve = format!("`ropewalk spec approve walks --hash {}`", "1".repeat(16));
+        assert!(next.contains(&approve), "{next}");
+        assert!(next.contains("`ropewalk spec revise walks …`"), "{next}");
+        for state in ["draft", "approved", "rejected"] {
+            assert_eq!(super::decision(&spec(state), "walks"), None, "{state}");
+        }
+    }
 
     #[test]
     fn every_file_that_a_task_changes_is_shown() {

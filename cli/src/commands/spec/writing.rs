@@ -8,7 +8,6 @@ use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
 use ropewalk_store::Query;
 
-use super::hash::FEWEST_DIGITS;
 use super::show;
 use crate::app::App;
 use crate::commands::question;
@@ -168,18 +167,15 @@ async fn open_question(reach: &Reach, spec: SpecId) -> Result<Option<Question>, 
 
 /// Says how a specification that was made is approved; nothing once it is.
 fn approval(spec: &Specification) -> Option<String> {
-    if spec.state != SpecState::Generated {
-        return None;
-    }
-    let (id, hash) = (last_digits(spec.id), spec.hash.as_ref()?.to_string());
-    let hash = hash.get(..FEWEST_DIGITS).unwrap_or(&hash);
+    let id = last_digits(spec.id);
+    let decision = show::decision(spec, &id)?;
     let changed = if spec.revision > 1 {
         format!(", `ropewalk spec diff {id}` what changed")
     } else {
         String::new()
     };
     Some(format!(
-        "`ropewalk spec show {id}` shows it again{changed}; go on with `ropewalk spec approve {id} --hash {hash}`, or change it with `ropewalk spec revise {id} …`"
+        "`ropewalk spec show {id}` shows it again{changed}; {decision}"
     ))
 }
 

@@ -23,6 +23,7 @@ fn said(world: &World, part: &str) -> String {
             return line.to_owned();
         }
         assert!(began.elapsed() < Duration::from_mins(1), "{log}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -172,6 +173,30 @@ fn a_taken_default_moves_on_a_chosen_address_is_refused_and_off_is_off() {
 }
 
 #[test]
+fn a_default_that_another_program_has_is_told_with_where_it_is_served_instead() {
+    const DEFAULT: &str = "127.0.0.1:7440";
+    // The first has it as long as the second runs, or was kept from it itself.
+    let worlds = [World::scripted(), World::scripted()];
+    let ups = worlds.each_ref().map(World::up);
+    let mut running = worlds.iter().zip(&ups);
+    let (world, up) = running
+        .find(|(world, _)| address(world) != DEFAULT)
+        .unwrap();
+    let told = said(world, "is taken, so that this program");
+    let address = address(world);
+    for named in [format!("`{DEFAULT}`"), format!("`{address}`")] {
+        assert!(told.contains(&named), "{named}: {told}");
+    }
+    // Of the same project it is not the address that is in the way.
+    let again = world.refused(&format!("up --bind {address}"), 1);
+    let next = format!(
+        "already runs on this state directory; stop it first, with Ctrl-C where it runs or with `kill {}` there",
+        up.id()
+    );
+    assert!(again.contains(&next), "{again}");
+}
+
+#[test]
 fn an_address_for_those_who_watch_is_taken_as_it_is_named() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = holder.local_addr().unwrap();
@@ -184,7 +209,7 @@ fn an_address_for_those_who_watch_is_taken_as_it_is_named() {
     drop(holder);
     let variables = [("ROPEWALK_SERVER__ADMIN_ADDRESS", "127.0.0.1:0")];
     let up = world.up_with(&variables);
-    let patience = Instant::now() + Duration::from_secs(30);
+    let patience = Instant::now() + Duration::from_mins(1);
     let told = loop {
         let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
         let told = log.split_once("how it does: http://");

@@ -262,7 +262,7 @@ fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() 
     ada.press(
         &first,
         "start building",
-        "No answer is needed any more: a new revision was asked for",
+        "No answer is needed any more: revision 2 was asked for by ada",
     );
 
     // What is cancelled does not begin, by an older button either.

@@ -35,6 +35,22 @@ fn a_shell_reads_the_completions_and_knows_the_verbs() {
 }
 
 #[test]
+fn a_provider_of_ones_own_is_named_where_keys_are_shown() {
+    let world = World::bare_of_project();
+    world.run("init --untried");
+    let file = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    let help = world.run("config show --help");
+    let said = world.refused("config show providers", 1);
+    for text in [&file, &help, &said] {
+        for key in ["[providers.", "kind", "base_url", "key_variable", "prices"] {
+            assert!(text.contains(key), "`{key}` is missing in {text}");
+        }
+    }
+    let other = world.refused("config show nothing", 1);
+    assert!(other.contains("see `ropewalk config show`"), "{other}");
+}
+
+#[test]
 fn every_verb_has_a_page_of_the_manual_with_an_example() {
     let world = World::bare_of_project();
     let pages = world.root().join("pages/man1");
