@@ -16,6 +16,15 @@ use crate::server_error::ServerError;
 /// Long enough for a cold interpreter on two busy cores.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
+/// What is wrong with a server that goes instead of listening, as where somebody has its port.
+const ENDED: &str = "ended before it was ready";
+
+/// How often a server is started on a port that somebody has for a moment.
+const STARTS: u32 = 5;
+
+/// How long that moment is waited for.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+
 /// What to run, and how to learn from what it prints that it is ready.
 #[derive(Debug)]
 pub(crate) struct ServerCommand {
@@ -108,6 +117,24 @@ impl ServerProcess {
         };
         process.port = wait_until_ready(&command.program, command.ready, &printed)?;
         Ok(process)
+    }
+
+    /// Starts a server again on the port that it had, which was free meanwhile: whoever asked for any may have been given it.
+    pub(crate) fn start_again(
+        start: impl Fn() -> Result<Self, ServerError>,
+    ) -> Result<Self, ServerError> {
+        let mut tried = 1;
+        loop {
+            match start() {
+                Err(ServerError::NotReady { problem, .. })
+                    if problem == ENDED && tried < STARTS =>
+                {
+                    tried += 1;
+                }
+                outcome => return outcome,
+            }
+            thread::sleep(BETWEEN_STARTS);
+        }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -210,7 +237,7 @@ fn wait_until_ready(
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => "did not get ready in time",
-            Err(RecvTimeoutError::Disconnected) => "ended before it was ready",
+            Err(RecvTimeoutError::Disconnected) => ENDED,
         };
         return Err(ServerError::NotReady {
             program: program.to_owned(),
@@ -264,10 +291,20 @@ mod tests {
     fn a_server_that_ends_early_is_reported_with_what_it_said() {
         let error = ServerProcess::start(&shell("echo cannot bind >&2; exit 1")).unwrap_err();
         assert!(error.to_string().contains("cannot bind"), "{error}");
-        assert!(
-            error.to_string().contains("ended before it was ready"),
-            "{error}"
+        assert!(error.to_string().contains(ENDED), "{error}");
+    }
+
+    #[test]
+    fn a_server_whose_port_somebody_has_for_a_moment_is_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = directory.path().join("first");
+        let script = format!(
+            "mkdir {} && {{ echo taken >&2; exit 1; }}; echo port 1; sleep 600",
+            first.display()
         );
+        let server = ServerProcess::start_again(|| ServerProcess::start(&shell(&script))).unwrap();
+        assert!(first.is_dir());
+        assert_eq!(server.port(), 1);
     }
 
     #[test]

@@ -77,7 +77,8 @@ impl NatsServer {
     /// Starts it again on the same port and store, killing it first when it still runs.
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.kill();
-        self.process = Self::run(&self.store, &self.port().to_string())?;
+        let port = self.port().to_string();
+        self.process = ServerProcess::start_again(|| Self::run(&self.store, &port))?;
         Ok(())
     }
 

@@ -45,12 +45,10 @@ use ropewalk_tests::repository::{git, write};
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use ropewalk_world::patience::{self, NeverCame, PATIENCE};
 use ropewalk_world::{Plan, World};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-
-/// How long a test waits for what should happen at once.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the templates of questions, in the words of this run.
 pub(crate) fn templates() -> QuestionTemplates {
@@ -245,16 +243,8 @@ impl IdeaWorld {
 
     /// Looks until `found` finds something; the clock stands still meanwhile.
     pub(crate) async fn until<T>(&self, what: &str, found: impl AsyncFn() -> Option<T>) -> T {
-        let search = async {
-            loop {
-                if let Some(found) = found().await {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let search = tokio::time::timeout(PATIENCE, search).await;
-        search.unwrap_or_else(|_| panic!("waited for {what}"))
+        let found = patience::until(what, || async { Ok::<_, NeverCame>(found().await) }).await;
+        found.unwrap()
     }
 
     fn engine(&self) -> Engine {

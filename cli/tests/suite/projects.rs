@@ -364,6 +364,46 @@ fn the_doctor_tries_what_no_trust_is_needed_for_and_says_that_it_could_not_try_a
 }
 
 #[test]
+fn whatever_the_doctor_looks_at_is_tried_or_named_where_no_configuration_holds() {
+    let world = World::scripted();
+    world.run("idea list");
+    let own = world.home().join(".config/ropewalk");
+    std::fs::create_dir_all(&own).unwrap();
+    let bot = "[telegram]\ntoken_variable = \"WALKS_BOT\"\n";
+    std::fs::write(own.join("config.toml"), bot).unwrap();
+    let checks = || -> Vec<String> {
+        let found = doctor(&world, "").into_iter();
+        found
+            .map(|finding| finding["check"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = checks();
+    assert!(
+        all.iter().any(|check| check == "agents") && all.iter().any(|check| check == "telegram"),
+        "{all:?}"
+    );
+    let broken = project_file(&world) + "\n= broken\n";
+    world.write_untrusted("ropewalk.toml", &broken);
+    let tried = checks();
+    let looked = world.ropewalk(["doctor"]).assert().code(1);
+    let said = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
+    let named = said.split_once("these were not tried: ").unwrap().1;
+    let named = named.split_once(';').unwrap().0;
+    let named: Vec<&str> = named.split(", ").collect();
+    let is_named = |check: &str| match check.split_once(' ') {
+        // Of these there is one for each provider, and each model.
+        Some(("model" | "price", _)) => named.contains(&"models"),
+        _ => named.iter().any(|named| check.starts_with(named)),
+    };
+    for check in all {
+        assert!(
+            tried.contains(&check) || is_named(&check),
+            "`{check}` is missing in `OF_CONFIG`: {said}"
+        );
+    }
+}
+
+#[test]
 fn the_doctor_finds_a_store_that_takes_nothing() {
     let world = World::scripted();
     let database = world.state().join("ropewalk.db");

@@ -26,9 +26,7 @@ fn a_termination_is_a_success_and_ctrl_c_is_not() {
         (Signal::SIGHUP, 0),
     ] {
         let up = world.up_attached();
-        let began = Instant::now();
         assert_eq!(up.stop(signal), Some(code));
-        assert!(began.elapsed() < Duration::from_secs(10));
     }
 }
 

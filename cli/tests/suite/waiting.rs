@@ -1,7 +1,12 @@
 //! A blocking question holds one idea, visibly, also over a restart, until somebody answers (V21).
 
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, Utc};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::Ownership;
@@ -12,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::{documented, specified, text, until};
 use crate::questions::question;
-use crate::world::World;
+use crate::world::{BINARY, World};
 
 #[test]
 fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
@@ -25,7 +30,7 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
         let [written, said] = [&output.get_output().stdout, &output.get_output().stderr]
             .map(|bytes| String::from_utf8(bytes.clone()).unwrap());
         assert!(said.contains("it waits for an answer"), "{said}");
-        // A model that answers before anybody looks is not waited for.
+        // A model that answers before anybody looks is not waited for; that it is said of one that does not, another test asserts.
         let is_told = said.contains("this waits for the model");
         assert!(is_begun || !is_told, "{said}");
         written
@@ -91,6 +96,54 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     );
     let time = |value: &Value| text(value).parse::<DateTime<Utc>>().unwrap();
     assert!(time(&answer["at"]) > time(&answered["asked_at"]));
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+/// Waits for a specification until `told` is said, then leaves by Ctrl-C; returns all that was said.
+fn said_while_it_is_written(world: &World, told: &str) -> String {
+    let place = world.root().join("said");
+    let said = || std::fs::read_to_string(&place).unwrap();
+    let mut waits = Command::new(BINARY)
+        .args(["spec", "generate", "walks"])
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.repository())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(&place).unwrap())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while !said().contains(told) {
+        let ended = waits.try_wait().unwrap();
+        let late = began.elapsed() > Duration::from_mins(3);
+        if late {
+            waits.kill().unwrap();
+        }
+        assert!(ended.is_none() && !late, "no `{told}`: {}", said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let id = Pid::from_raw(waits.id().try_into().unwrap());
+    kill(id, Signal::SIGINT).unwrap();
+    assert_eq!(waits.wait().unwrap().code(), Some(2), "{}", said());
+    said()
+}
+
+#[test]
+fn who_waits_for_the_model_that_writes_is_told_so_and_what_becomes_of_it_without_him() {
+    let world = World::scripted();
+    let script = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let never = "- {agent: specification, reply: {delay_ms: 600000, text: x}}\n";
+    world.write("../script.yaml", &format!("{never}{script}"));
+    documented(&world, "walks");
+    let waits = "this waits for the model, perhaps for minutes; ";
+    let from_here = "the model is asked from here: Ctrl-C ends that, and `ropewalk spec generate walks` goes on with it";
+    let said = said_while_it_is_written(&world, &format!("{waits}{from_here}"));
+    assert!(said.contains("what was asked for is kept"), "{said}");
+    let up = world.up();
+    let beside = "it may be left with Ctrl-C: the process that runs goes on with it, and `ropewalk spec list` shows how it stands";
+    said_while_it_is_written(&world, &format!("{waits}{beside}"));
+    assert_eq!(world.json("spec list")[0]["state"], "draft");
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_orchestrator::{
@@ -16,10 +15,7 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{ComponentName, Event, EventPattern};
 use ropewalk_store::{ChangeSet, Query};
-use ropewalk_world::{Plan, World};
-
-/// How long a test waits for something that should happen at once.
-const PATIENCE: Duration = Duration::from_mins(1);
+use ropewalk_world::{Plan, World, patience};
 
 /// A running frame.
 pub(crate) struct FrameWorld {
@@ -67,23 +63,13 @@ impl FrameWorld {
         Ok(self.world.context(name)?)
     }
 
-    /// Waits until `look` finds what it looks for; every look is woken by a little passing time.
-    pub(crate) async fn until<T, F, Looking>(&self, what: &str, mut look: F) -> anyhow::Result<T>
+    /// Waits until `look` finds what it looks for.
+    pub(crate) async fn until<T, F, Looking>(&self, what: &str, look: F) -> anyhow::Result<T>
     where
         F: FnMut() -> Looking,
         Looking: Future<Output = anyhow::Result<Option<T>>>,
     {
-        let search = async {
-            loop {
-                if let Some(found) = look().await? {
-                    return anyhow::Ok(found);
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, search)
-            .await
-            .with_context(|| format!("waited for {what}"))?
+        patience::until(what, look).await
     }
 
     /// Moves the clock in steps of a second, so that everybody who sleeps wakes in order.

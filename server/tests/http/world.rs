@@ -401,11 +401,7 @@ impl ServerWorld {
 
     async fn ended(self) -> TempDir {
         self.supervisor.shutdown().begin();
-        let late = self
-            .supervisor
-            .drain(Duration::from_secs(20))
-            .await
-            .unwrap();
+        let late = self.supervisor.drain(Duration::from_mins(1)).await.unwrap();
         assert!(late.is_empty(), "{late:?} ran on");
         self.directory
     }

@@ -1,18 +1,16 @@
 //! The phones of people at the emulator: what they do there, and see.
 
 use std::future::Future;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use ropewalk_tests::servers::TelegramServer;
+use ropewalk_world::patience;
 use serde_json::{Value, json};
 
 /// The token of the bot.
 pub(crate) const TOKEN: &str = "123456:TEST";
-/// How long something is waited for.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What people do on their phones, and see there.
 pub(crate) struct Phones {
@@ -263,20 +261,10 @@ fn message(sent: &Value) -> Message {
 }
 
 /// Waits until `look` finds what it looks for.
-pub(crate) async fn until<T, F, Looking>(what: &str, mut look: F) -> anyhow::Result<T>
+pub(crate) async fn until<T, F, Looking>(what: &str, look: F) -> anyhow::Result<T>
 where
     F: FnMut() -> Looking,
     Looking: Future<Output = anyhow::Result<Option<T>>>,
 {
-    let search = async {
-        loop {
-            if let Some(found) = look().await? {
-                return anyhow::Ok(found);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, search)
-        .await
-        .with_context(|| format!("waited for {what}"))?
+    patience::until(what, look).await
 }

@@ -103,7 +103,9 @@ impl PostgresServer {
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.kill();
         let port = self.port();
-        self.process = run(&self.program, self.directory.path(), self.account, port)?;
+        let directory = self.directory.path();
+        self.process =
+            ServerProcess::start_again(|| run(&self.program, directory, self.account, port))?;
         Ok(())
     }
 }

@@ -13,7 +13,10 @@ use super::find;
 use crate::server_error::ServerError;
 
 /// How long it may take to start.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_mins(1);
+
+/// How often another port is tried when somebody takes the free one first.
+const PORTS_TRIED: u32 = 3;
 
 /// A running receiver of OTLP over HTTP.
 #[derive(Debug)]
@@ -31,6 +34,16 @@ pub struct ReceivedSpan(Value);
 impl SpanReceiver {
     /// Starts it on a free port.
     pub fn start() -> Result<Self, ServerError> {
+        let mut tried = 1;
+        loop {
+            match Self::start_once() {
+                Err(ServerError::NotReady { .. }) if tried < PORTS_TRIED => tried += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn start_once() -> Result<Self, ServerError> {
         let directory = TempDir::with_prefix("ropewalk-spans-").map_err(ServerError::Directory)?;
         let program = find(
             "oteltap",
@@ -44,20 +57,29 @@ impl SpanReceiver {
             .port();
         let said = directory.path().join("said");
         let out = File::create(&said).map_err(ServerError::Directory)?;
-        let process = Command::new(program.with_file_name("python"))
+        let program = program.with_file_name("python");
+        let process = Command::new(&program)
             .args(["-u", "-m", "oteltap", "--port", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(out)
             .spawn()
             .map_err(ServerError::Directory)?;
-        let receiver = Self {
+        let mut receiver = Self {
             process,
             port,
             said,
             _directory: directory,
         };
         let began = Instant::now();
-        while !receiver.text().contains("Listening") && began.elapsed() < START {
+        while !receiver.text().contains("Listening") {
+            let ended = !matches!(receiver.process.try_wait(), Ok(None));
+            if ended || began.elapsed() > START {
+                return Err(ServerError::NotReady {
+                    program,
+                    problem: "does not listen",
+                    output: receiver.text(),
+                });
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(receiver)

@@ -2,6 +2,7 @@
 //! takes it down.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::project::Project;
 use crate::running::{RunningProgram, finish, start, stop, until_events};
 use crate::sleepy::{commit_all, commit_gate, commit_gate_of_builds};
 use crate::trial::{UNTIL_FAULT, approved};
+
+/// How long a start that is killed from outside lives at most: more than it takes to a gate.
+const STARTED: Duration = Duration::from_secs(20);
 
 /// Starts `up` until `done` holds while it lives; answers how often it was ended by `signal` before that.
 async fn deaths_until(
@@ -256,8 +260,9 @@ async fn kills_from_outside_park_nothing_however_long_a_check_takes() -> anyhow:
     let mut kills = 0;
     while kills < 12 || (kills < 60 && in_state(&project, cut).await?.len() < 5) {
         let before = in_state(&project, AttemptState::Validating).await?;
+        let rested = rests(&project)?;
         let up = start(&project.runner, &["up"])?;
-        until_another(&project, &before, Duration::from_millis(2_500)).await?;
+        until_another(&project, &before, rested).await?;
         project.kill(up).await?;
         kills += 1;
     }
@@ -280,15 +285,29 @@ async fn in_state(project: &Project, state: AttemptState) -> anyhow::Result<BTre
     Ok(attempts.iter().map(|attempt| attempt.id).collect())
 }
 
-/// Waits until the gate sees an attempt that is not among `before`, and a moment longer; at most `limit`.
+/// Counts the starts that rested before what was in hand is tried alone.
+fn rests(project: &Project) -> anyhow::Result<usize> {
+    let log = match std::fs::read_to_string(project.runner.log()) {
+        // Nothing was started yet.
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        log => log?,
+    };
+    Ok(log.matches("then tries that alone").count())
+}
+
+/// Waits until the gate sees an attempt that is not among `before`, and a moment longer, or until more starts than `rests_before`
+/// rested: however slow the start is, that rest is not over by then.
 async fn until_another(
     project: &Project,
     before: &BTreeSet<AttemptId>,
-    limit: Duration,
+    rests_before: usize,
 ) -> anyhow::Result<()> {
     let began = Instant::now();
-    while began.elapsed() < limit {
+    while began.elapsed() < STARTED {
         tokio::time::sleep(Duration::from_millis(100)).await;
+        if rests(project)? > rests_before {
+            return Ok(());
+        }
         let seen = in_state(project, AttemptState::Validating).await?;
         if !seen.is_subset(before) {
             tokio::time::sleep(Duration::from_millis(200)).await;

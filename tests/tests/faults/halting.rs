@@ -27,7 +27,7 @@ use crate::running::{RunningProgram, start, until_ready};
 use crate::surfaces::{Browser, SentBody};
 use crate::trial::until;
 
-/// After how long nothing may begin any more.
+/// After how long nothing may begin any more, where the machine is quick.
 const BOUND: TimeDelta = TimeDelta::seconds(5);
 /// How long it is watched beyond that.
 const WATCHED: Duration = Duration::from_secs(3);
@@ -122,6 +122,8 @@ struct HaltTrial {
     trace: PathBuf,
     up: RunningProgram,
     browser: Browser,
+    /// How long a verb takes, which tells how busy the machine is.
+    pace: Duration,
 }
 
 impl HaltTrial {
@@ -159,6 +161,7 @@ impl HaltTrial {
             trace,
             up,
             browser,
+            pace: Duration::ZERO,
         })
     }
 
@@ -350,7 +353,9 @@ impl HaltTrial {
     async fn watch(&self) -> anyhow::Result<()> {
         let halt = self.halt().await?.context("nothing is stopped")?;
         assert_eq!(halt.by.as_str(), "pat");
-        let end = halt.since + BOUND;
+        // What had begun may come late to the line that tells of it.
+        let late = TimeDelta::from_std(2 * self.pace)?.min(BOUND);
+        let end = halt.since + BOUND + late;
         let left = (end - Clock::system().now()).to_std().unwrap_or_default();
         tokio::time::sleep(left + WATCHED).await;
         let late = |times: Vec<DateTime<Utc>>| {
@@ -441,7 +446,11 @@ async fn everywhere(gone: Gone) -> anyhow::Result<()> {
     trial.until_it_works(DateTime::UNIX_EPOCH).await?;
     let mut usual = Vec::new();
     for surface in EVERYWHERE {
-        usual.push((surface, trial.refuse(surface, Order::Stop).await?));
+        let took = trial.refuse(surface, Order::Stop).await?;
+        if surface == Surface::Terminal {
+            trial.pace = took;
+        }
+        usual.push((surface, took));
     }
     trial.lose().await?;
     let is_mute = matches!(trial.gone, Gone::Telegram);

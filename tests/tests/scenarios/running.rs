@@ -128,7 +128,7 @@ pub(crate) async fn stop(up: &mut RunningProgram) -> anyhow::Result<Duration> {
             return Ok(stopped.elapsed());
         }
         ensure!(
-            stopped.elapsed() < Duration::from_secs(12),
+            stopped.elapsed() < REHEARSAL,
             "`up` did not stop on SIGTERM"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -57,7 +57,7 @@ impl Process {
     /// Ends it where it stands: what is not committed is gone.
     pub(crate) async fn crash(self) -> anyhow::Result<()> {
         self.supervisor.shutdown().abort();
-        self.supervisor.drain(Duration::from_secs(10)).await?;
+        self.supervisor.drain(Duration::from_mins(1)).await?;
         Ok(())
     }
 }

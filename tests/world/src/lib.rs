@@ -1,5 +1,5 @@
-//! The worlds that tests of the frame and of all that stands on it live in: a store, a bus and what agents share, and a
-//! provider of models that is asked over HTTP.
+//! The worlds that tests of the frame and of all that stands on it live in: a store, a bus and what agents share, a
+//! provider of models that is asked over HTTP, and waits that end.
 //!
 //! What it is not: it starts no agent and knows none, so that the frame's own tests can use it as well. What needs
 //! neither store nor bus, such as servers and git repositories, is in `ropewalk-tests`.
@@ -8,6 +8,7 @@
 //! one crate add to a [`World`] is a type of their own, named by that: `BotWorld`, `FrameWorld`, `ServerWorld`.
 
 pub mod likeness;
+pub mod patience;
 pub mod provider;
 pub mod questions;
 

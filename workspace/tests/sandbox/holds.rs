@@ -96,10 +96,10 @@ fn owned_by_root() -> Vec<Way> {
         .collect()
 }
 
-/// Reads a counter of the group that a command is in, as long as there is one.
-fn counter(controller: &str, file: &str, name: &str) -> anyhow::Result<u64> {
+/// Reads a counter of the group that the one command of this process is in, as long as there is one.
+fn counter(file: &str, name: &str) -> anyhow::Result<u64> {
     let mut most = 0;
-    for group in groups(controller)? {
+    for group in groups_of(std::process::id())? {
         let text = fs::read_to_string(group.join(file)).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         most = most.max(line.map_or(0, |value| value.trim().parse().unwrap_or(0)));
@@ -112,13 +112,19 @@ async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
     if !makes_groups().await? {
         return Ok(());
     }
+    // Of the groups of another test a counter proves nothing.
+    if std::env::var_os(ALONE).is_none() {
+        let status = again("holds::its_group_stops_a_fork_bomb_and_a_memory_hog")?.status()?;
+        assert!(status.success());
+        return Ok(());
+    }
     let of_memory = match kind() {
         Hold::CgroupV2 => "memory.events",
         _ => "memory.oom_control",
     };
-    for (line, told, controller, file, name) in [
-        (BOMB, "processes", "pids", "pids.events", "max "),
-        (HOG, "memory", "memory", of_memory, "oom_kill "),
+    for (line, told, file, name) in [
+        (BOMB, "processes", "pids.events", "max "),
+        (HOG, "memory", of_memory, "oom_kill "),
     ] {
         let free = Ground::new()?.unconfined(&line.replace("HOLD", "0"))?;
         assert!(String::from_utf8_lossy(&free.stdout).contains("reached"));
@@ -133,15 +139,12 @@ async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
             let cancel = CancellationToken::new();
             let mut running = std::pin::pin!(runner.run(&spec, &cancel));
             let mut met = 0;
-            let output = loop {
-                tokio::select! {
-                    biased;
-                    () = tokio::time::sleep(Duration::from_millis(1)) => {
-                        met = met.max(counter(controller, file, name)?);
-                    }
-                    output = &mut running => break output?,
-                }
-            };
+            // Before each of its steps, since the last ones remove the group.
+            let running = std::future::poll_fn(|context| {
+                met = met.max(counter(file, name).unwrap_or_default());
+                running.as_mut().poll(context)
+            });
+            let output = running.await?;
             assert!(met > 0, "{way:?}: the group counted nothing: {output:?}");
             assert!(!output.stdout.contains("reached"), "{way:?}: {output:?}");
             assert!(!output.succeeded(), "{way:?}: {output:?}");
@@ -363,7 +366,7 @@ async fn what_a_killed_process_left_is_removed_by_the_next() -> anyhow::Result<(
         fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().count() > 1)
     };
     while !groups_of(starter.id())?.iter().any(is_full) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nothing began");
+        assert!(begun.elapsed() < Duration::from_mins(1), "nothing began");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let left = groups_of(starter.id())?;
@@ -375,7 +378,7 @@ async fn what_a_killed_process_left_is_removed_by_the_next() -> anyhow::Result<(
     let is_there = |group: &PathBuf| group.exists() || group.parent().is_some_and(Path::exists);
     let begun = Instant::now();
     while left.iter().any(is_there) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{left:?}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{left:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())

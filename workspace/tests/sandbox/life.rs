@@ -85,7 +85,7 @@ async fn a_confined_command_is_stopped_at_its_time() -> anyhow::Result<()> {
         let begun = Instant::now();
         let output = runner.run(&spec, &CancellationToken::new()).await?;
         assert_eq!(output.status, CommandStatus::TimedOut, "{way:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{way:?}");
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ async fn a_killed_starter_takes_its_confined_command_along() -> anyhow::Result<(
         let begun = Instant::now();
         while count()? < 2 {
             assert!(
-                begun.elapsed() < Duration::from_secs(20),
+                begun.elapsed() < Duration::from_mins(1),
                 "{way:?} did not begin"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -185,7 +185,7 @@ async fn a_killed_starter_takes_its_confined_command_along() -> anyhow::Result<(
         let killed = Instant::now();
         while count()? > 0 {
             assert!(
-                killed.elapsed() < Duration::from_secs(20),
+                killed.elapsed() < Duration::from_mins(1),
                 "{way:?} lives on"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::signal::Signal;
 use ropewalk_schemas::ContentHash;
@@ -26,12 +27,10 @@ impl Brought {
         world.git(&["commit", "--quiet", "--message=project"]);
         let server = TelegramServer::start().unwrap();
         phone::set_up_bot(&world, &server);
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
         Self {
             world,
             server,
-            address,
+            address: free_address(),
         }
     }
 
@@ -84,6 +83,19 @@ impl Brought {
             ideas.as_array().is_some_and(|ideas| !ideas.is_empty())
         });
         ideas.as_array().unwrap().len()
+    }
+}
+
+/// Returns an address that stays free: below those that are given to whoever asks for any.
+fn free_address() -> String {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + (std::process::id() + tried) % 20_000;
+        let address = format!("127.0.0.1:{port}");
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
@@ -12,7 +13,9 @@ use ropewalk_schemas::{ComponentName, RepoPath, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::project::{OpenProject, Project, git, task, writes, writes_after, writes_slowly};
+use crate::world::project::{
+    LOOK_EVERY, OpenProject, Project, git, task, writes, writes_after, writes_slowly,
+};
 use crate::world::script::{append_and_meet, meet, steps};
 
 fn plan(id: &str, file: &str) -> Value {
@@ -276,9 +279,9 @@ async fn another_build_waits_for_the_owner_of_a_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_living_holder_never_loses_its_lock() {
     // Twice as long as an unrenewed lock lives, which a busy machine does not stand still for.
-    let rules = [writes_slowly("A", "a.txt", "A\n", 12_000)];
+    let rules = [writes_slowly("A", "a.txt", "A\n", 20_000)];
     let project =
-        Project::new(&rules.concat()).with(|options| options.lease = Duration::from_secs(6));
+        Project::new(&rules.concat()).with(|options| options.lease = Duration::from_secs(10));
     let open = project.open().await;
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
     let (build, tasks) = open.ended(spec).await;
@@ -290,7 +293,8 @@ async fn a_living_holder_never_loses_its_lock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
     let project = Project::new(&writes("A", "a.txt", "A\n", None))
-        .with(|options| options.lease = Duration::from_secs(6));
+        .at_the_time_of(&Clock::manual(Clock::system().now()))
+        .with(|options| options.lease = Duration::from_mins(2));
     let open = project.open().await;
     // Held by an attempt of another process that is gone.
     let mut changes = ChangeSet::new();
@@ -305,15 +309,15 @@ async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
         state: LeaseState::Granted,
         token: 0,
         renewals: 0,
-        ttl_ms: 6_000,
+        ttl_ms: 30_000,
         reason: "task X".to_owned(),
         granted_at: open.context.now(),
     });
     open.services.store.commit(changes).await.unwrap();
     let spec = open.approve(json!([plan("A", "a.txt")])).await;
-    let (_, tasks) = open
-        .until(spec, |_, tasks| tasks[0].state == TaskState::Waiting)
-        .await;
+    // At the pace of the machine, or a slow start would find the lock over.
+    let waits = |_: &Build, tasks: &[Task]| tasks[0].state == TaskState::Waiting;
+    let (_, tasks) = open.until_in_steps(spec, LOOK_EVERY, waits).await;
     let reason = task(&tasks, "A").reason.clone().unwrap();
     assert_eq!(
         reason,

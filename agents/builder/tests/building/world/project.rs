@@ -40,7 +40,7 @@ pub(crate) fn templates() -> QuestionTemplates {
 }
 
 /// The longest that any of these builds may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) use ropewalk_world::patience::PATIENCE;
 /// How long nothing happens before a test looks again; a clock that goes on by as much goes as fast as that of the machine.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
